@@ -1,0 +1,62 @@
+# The verbs of this book. Each makes its environment first (.venv, from requirements.txt) and ends
+# by saying where the result is.
+#
+#   PYTHON=python3.12   the interpreter that .venv is made with
+#   VENV=path           an environment that exists already; it is used as it is
+
+PYTHON ?= python3
+VENV ?=
+
+ENVIRONMENT := $(if $(VENV),$(VENV),.venv)
+RUN := "$(ENVIRONMENT)/bin/python"
+
+# A kernel or a rank starts in another folder, so the path to src is absolute.
+export PYTHONPATH := $(CURDIR)/src$(if $(PYTHONPATH),:$(PYTHONPATH))
+# Stored outputs are compared: nothing may depend on a terminal, a hash seed or another kernel's files.
+export IPP_NONINTERACTIVE := 1
+export PYTHONHASHSEED := 0
+export JUPYTER_PREFER_ENV_PATH := 1
+
+TESTS := $(wildcard tests/ranklab tests/bookkit tests/faults tests/site)
+NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120
+
+.DEFAULT_GOAL := help
+.PHONY: help run test book lab record bench check clean environment
+
+help: ## List the verbs.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: environment ## Execute every chapter on this machine's ranks and build the site from what they print.
+	@exec $(RUN) -m bookkit run
+
+test: environment ## Run the tests, then execute every chapter and compare it with its stored outputs.
+	@exec $(RUN) -m bookkit.leash pytest $(TESTS)
+	@chapters="$$($(RUN) -m bookkit chapters)" && exec $(RUN) -m bookkit.leash pytest $(NBVAL) $$chapters
+	@echo "All tests passed, and every chapter printed what it stores."
+
+book: environment ## Build the site from the stored outputs; no rank is started.
+	@exec $(RUN) -m bookkit build
+
+lab: environment ## Open the book in JupyterLab.
+	@echo "JupyterLab prints its address below; press Ctrl-C twice to stop it."
+	@exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book
+
+record: environment ## Re-execute all chapters, or CH=path, and store their outputs (authors).
+	@exec $(RUN) -m bookkit record $(CH)
+
+bench: environment ## Measure the helper against torchrun, mp.spawn and stock ipyparallel.
+	@if [ -f tests/benchmarks/run.py ]; then exec $(RUN) -m bookkit.leash tests.benchmarks.run; \
+	else echo "There are no benchmarks yet: tests/benchmarks/run.py does not exist."; fi
+
+check: environment ## Lint code and chapters, and look for leaks in chapters, files and built pages.
+	@exec $(RUN) -m bookkit check
+
+clean: ## Remove what was built and the caches; with ALL=1 also .venv.
+	@rm -rf _build .pytest_cache .ruff_cache src/*.egg-info
+	@find src tests book -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find book -name .ipynb_checkpoints -prune -exec rm -rf {} + 2>/dev/null || true
+	$(if $(ALL),@rm -rf .venv)
+	@echo "Removed _build and the caches$(if $(ALL), and .venv)."
+
+environment:
+	@$(PYTHON) src/bookkit/environment.py $(if $(VENV),--existing) "$(ENVIRONMENT)"

@@ -1,0 +1,100 @@
+"""The verbs: ``python -m bookkit record | run | normalise | check | build | chapters``."""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+
+from bookkit import leash
+from bookkit.build import build, describe, stage
+from bookkit.chapters import named, strays
+from bookkit.check import check, check_chapters
+from bookkit.errors import BookError, ChapterError
+from bookkit.execute import Interrupted
+from bookkit.lint import formatted
+from bookkit.normalise import normalise
+from bookkit.notebook import read, write
+from bookkit.progress import console
+from bookkit.record import record
+
+
+def record_verb(root, paths):
+    """Re-execute chapters and store their outputs."""
+    chosen = named(root, paths)
+    record(chosen, root)
+    console.print(f"Recorded in place: {', '.join(str(path.relative_to(root)) for path in chosen)}")
+    return bool(check_chapters(chosen, root))
+
+
+def run_verb(root, paths):
+    """Execute chapters in a copy under _build/run and build the site from what they print."""
+    named(root, paths)
+    source = stage(root, "run")
+    copies = [source / Path(path).resolve().relative_to(root.resolve()) for path in paths]
+    record(named(source, copies), source)
+    describe(build(source))
+
+
+def normalise_verb(root, paths):
+    """Format stored chapters and bring them into their one spelling, without executing them."""
+    for path in named(root, paths):
+        write(path, normalise(formatted(read(path), root)))
+        console.print(f"Normalised {path.relative_to(root)}")
+
+
+def check_verb(root, paths):
+    """Lint, notebook rules and leak scan; of some chapters only where paths are given."""
+    return bool(check_chapters(named(root, paths), root) if paths else check(root))
+
+
+def build_verb(root, paths):
+    """Build the site from the stored outputs into _build/book."""
+    describe(build(stage(root, "book")))
+
+
+def chapters_verb(root, paths):
+    """List the notebooks of _toc.yml in order; complain of one that it does not name."""
+    if lost := strays(root):
+        raise BookError(f"Not in _toc.yml: {', '.join(str(path.relative_to(root)) for path in lost)}")
+    for path in named(root, paths):
+        print(path.relative_to(root))
+
+
+VERBS = {
+    "record": record_verb,
+    "run": run_verb,
+    "normalise": normalise_verb,
+    "check": check_verb,
+    "build": build_verb,
+    "chapters": chapters_verb,
+}
+
+
+def main(arguments=None):
+    """Run one verb and return the exit status: 0, 1 for findings or a failure, 128 + n for signal n."""
+    parser = argparse.ArgumentParser(prog="bookkit", description="What authors of the book need.")
+    parser.add_argument("--root", type=Path, default=Path(), help="the top of the book (default: here)")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
+    for name, function in VERBS.items():
+        verb = verbs.add_parser(name, help=function.__doc__, description=function.__doc__)
+        if name not in ("build", "chapters"):
+            verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
+    options = parser.parse_args(arguments)
+    try:
+        return int(VERBS[options.verb](options.root, getattr(options, "paths", [])) or 0)
+    except ChapterError as error:
+        console.print(error)
+    except BookError as error:
+        print(error, file=sys.stderr)
+    except Interrupted as error:
+        console.print("Stopped. Kernel and ranks have left.")
+        return 128 + error.signum
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        return 128 + signal.SIGINT
+    return 1
+
+
+if __name__ == "__main__":
+    leash.follow_parent()
+    sys.exit(main())

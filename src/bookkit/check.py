@@ -1,0 +1,105 @@
+"""Look over everything that is published: chapters, code, tracked files and built pages."""
+
+import subprocess
+from pathlib import Path
+
+from bookkit import leaks
+from bookkit.build import BUILD
+from bookkit.chapters import chapters, strays
+from bookkit.lint import lint_chapter, lint_code
+from bookkit.progress import console, progress
+from bookkit.rules import Chapter, Finding, examine
+
+# A line of a test or a rule that holds a leak on purpose says so.
+PLANTED = "bookkit: planted"
+PAGES = {".html", ".txt", ".ipynb", ".json", ".xml"}
+PUBLISHED = (leaks.PATH, *leaks.SECRETS)
+
+
+def check(root):
+    """Check the whole book below ``root`` and print the outcome.
+
+    Returns:
+        The findings; none means that the book may be published.
+    """
+    root = Path(root)
+    opened = [Chapter(path, str(path.relative_to(root))) for path in chapters(root)]
+    findings = []
+    with progress("Checking", len(opened) + 4, "steps") as advance:
+        for done, chapter in enumerate(opened):
+            advance(done, chapter.title)
+            findings += examine(chapter) + lint_chapter(chapter, root)
+        steps = [("chapters", lost), ("code", lint_code), ("files", tracked_files), ("pages", built_pages)]
+        for done, (what, step) in enumerate(steps, start=len(opened)):
+            advance(done, what)
+            findings += step(root)
+        advance(len(opened) + 4)
+    report(opened, findings)
+    return findings
+
+
+def check_chapters(paths, root):
+    """Check some chapters by their rules and ruff, print the outcome and return the findings."""
+    opened = [Chapter(path, str(Path(path).relative_to(root))) for path in paths]
+    findings = [finding for chapter in opened for finding in examine(chapter) + lint_chapter(chapter, root)]
+    report(opened, findings)
+    return findings
+
+
+def report(opened, findings):
+    """Print each finding on a line of its own, then the counts."""
+    for finding in findings:
+        console.print(str(finding), markup=False, highlight=False)
+    cells = sum(len(chapter.code) for chapter in opened)
+    style = "bold red" if findings else "bold green"
+    summary = f"{_count(len(opened), 'chapter')}, {_count(cells, 'cell')}, {_count(len(findings), 'finding')}"
+    console.print(summary, style=style, highlight=False)
+
+
+def lost(root):
+    """Notebooks that no reader would find, or a book without any chapter."""
+    for path in strays(root):
+        yield Finding(str(path.relative_to(root)), "toc", "not in _toc.yml", "name it there, or remove it")
+    if not chapters(root):
+        yield Finding("_toc.yml", "toc", "it names no notebook", "add the first chapter")
+
+
+def tracked_files(root):
+    """Machine paths and secrets in text files under version control; chapters have their own rules."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=root, capture_output=True, text=True,
+    )  # fmt: skip
+    if listed.returncode:
+        console.print("This is no git checkout, so files outside the book were not searched for leaks.")
+        return
+    for name in sorted(filter(None, listed.stdout.split("\0"))):
+        path = Path(root) / name
+        if path.suffix != ".ipynb" and path.is_file():
+            yield from _scan(path, name)
+
+
+def built_pages(root):
+    """Machine paths and secrets in the pages of every site that was built."""
+    for path in sorted((Path(root) / BUILD).glob("*/html/**/*")):
+        # What the theme brings along in _static is minified and not ours.
+        if path.suffix in PAGES and "_static" not in path.parts:
+            yield from _scan(path, str(path.relative_to(root)))
+
+
+def _scan(path, title):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return  # a picture, a font
+    for number, line in enumerate(text.splitlines(), start=1):
+        if PLANTED in line:
+            continue
+        line = leaks.plain(line)
+        for pattern in PUBLISHED:
+            for found in pattern.find(line):
+                yield Finding(f"{title}:{number}", "leak", f"{pattern.name} ({found})", pattern.mend)
+
+
+def _count(number, noun):
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,180 @@
+"""Execute one chapter, and make sure that nothing of it stays behind."""
+
+import asyncio
+import os
+import signal
+import tempfile
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from ipykernel.kernelspec import get_kernel_dict
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
+from jupyter_client.manager import AsyncKernelManager
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+from bookkit.errors import ChapterError
+from bookkit.leash import HURRY_SECONDS, LEAVE_SECONDS, Brood
+from bookkit.notebook import cell_name, code_cells, read, tags
+
+CELL_SECONDS = 120
+STARTUP_SECONDS = 60
+EXPECTED_ERROR = "raises-exception"
+
+REPEATABLE = {
+    "IPP_NONINTERACTIVE": "1",  # ipyparallel then prints in the order of ranks, not of arrival
+    "PYTHONHASHSEED": "0",
+    "TZ": "UTC",
+    "LC_ALL": "C.UTF-8",
+    "COLUMNS": "80",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # else the debugger may warn on stderr
+}
+
+
+class Interrupted(KeyboardInterrupt):
+    """The user or the system asked us to stop; ``signum`` says how."""
+
+    def __init__(self, signum):
+        self.signum = signum
+        super().__init__(signum)
+
+
+class _ThisInterpreter(KernelSpecManager):
+    """Knows one kernel: the interpreter we run in, whatever "python3" means elsewhere."""
+
+    def get_kernel_spec(self, kernel_name):
+        return KernelSpec(resource_dir="", **get_kernel_dict())
+
+
+def execute(path, *, title=None, advance=lambda done, what="": None):
+    """Run every cell of a chapter in a fresh kernel of this interpreter and return the notebook.
+
+    Args:
+        path: the chapter; the file is read, never written. The kernel runs in its folder.
+        title: what errors call the chapter; its path where not given.
+        advance: called with the number of code cells done and the one that runs now.
+
+    A cell may take 120 s, or what the notebook's metadata say (``mystnb.execution_timeout``).
+
+    Raises:
+        ChapterError: a cell failed, did not fail although tagged ``raises-exception``, took too
+            long, killed the kernel, or the chapter left processes behind (they are ended).
+        Interrupted: SIGINT or SIGTERM arrived; kernel and ranks have left by then.
+    """
+    notebook, title = read(path), title or str(path)
+    brood = Brood()
+    # The user's own IPython profile and start-up files must not colour what is stored.
+    with tempfile.TemporaryDirectory(prefix="bookkit-") as private, brood.guarded():
+        environment = os.environ | REPEATABLE | brood.environment | {"IPYTHONDIR": private}
+        log = Path(private, "kernel.log")
+        try:
+            asyncio.run(_execute(notebook, title, Path(path).parent, environment, log, advance))
+            left = brood.survivors(LEAVE_SECONDS)
+        except BaseException:
+            brood.survivors(HURRY_SECONDS)
+            brood.end()
+            raise
+        if left:
+            ended = brood.end()
+            raise ChapterError(
+                title,
+                f"{len(left)} processes were still running {LEAVE_SECONDS} s after the chapter's end. "
+                "Does its last cell stop the ranks? They were killed:",
+                error="\n".join(ended),
+            )
+    return notebook
+
+
+async def _execute(notebook, title, folder, environment, log, advance):
+    manager = AsyncKernelManager(kernel_spec_manager=_ThisInterpreter())
+    manager.shutdown_wait_time = 10  # half of it is for atexit: the ranks are stopped there
+    client = NotebookClient(
+        notebook,
+        km=manager,
+        timeout=_timeout(notebook),
+        iopub_timeout=30,  # on a busy machine 4 s, the default, may lose a cell's last output
+        raise_on_iopub_timeout=True,
+        record_timing=False,
+        store_widget_state=False,
+    )
+    with _interruptible() as interrupted, open(log, "wb") as output:
+        try:
+            await manager.start_kernel(
+                extra_arguments=["--HistoryManager.hist_file=:memory:"],
+                cwd=str(folder),
+                env=environment,
+                stdout=output,
+                stderr=output,
+            )
+            try:
+                async with _channels(client, manager, title, log):
+                    await _run_cells(client, notebook, title, advance)
+            finally:
+                await manager.shutdown_kernel()
+        except (ChapterError, asyncio.CancelledError):
+            # nbclient takes a cancelled cell for a dead kernel, so ask first whether we were told to stop.
+            if interrupted:
+                raise Interrupted(interrupted[0]) from None
+            raise
+
+
+@asynccontextmanager
+async def _channels(client, manager, title, log):
+    """The client connected to a kernel that has answered."""
+    client.kc = manager.client()
+    client.kc.start_channels()
+    try:
+        try:
+            await client.kc.wait_for_ready(timeout=STARTUP_SECONDS)
+        except RuntimeError as error:
+            said = log.read_text(errors="replace")[-2000:]
+            raise ChapterError(title, f"the kernel did not start: {error}", error=said) from error
+        client.kc.allow_stdin = False
+        yield
+    finally:
+        client.kc.stop_channels()
+
+
+@contextmanager
+def _interruptible():
+    """Turn SIGINT and SIGTERM into the end of the current task; yields the signals that came."""
+    loop, task, received = asyncio.get_running_loop(), asyncio.current_task(), []
+
+    def stop(signum):
+        received.append(signum)
+        if len(received) == 1:  # a second Ctrl-C must not disturb the shutdown that the first began
+            task.cancel()
+
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signum, stop, signum)
+    try:
+        yield received
+    finally:
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(signum)
+
+
+async def _run_cells(client, notebook, title, advance):
+    for index, number, cell in code_cells(notebook):
+        advance(number - 1, cell.source.strip().split("\n")[0][:40])
+        cell.execution_count, cell.outputs = None, []
+        replies = []
+        client.on_cell_executed = lambda *, execute_reply, replies=replies, **_: replies.append(execute_reply)
+        where = {"cell": cell_name(notebook, index), "source": cell.source}
+        try:
+            await client.async_execute_cell(cell, index, execution_count=number)
+        except CellTimeoutError:
+            raise ChapterError(title, f"did not finish within {client.timeout} s", **where) from None
+        except DeadKernelError:
+            raise ChapterError(title, "killed the notebook's kernel", **where) from None
+        except CellExecutionError as error:
+            raise ChapterError(title, "failed", error=error.traceback, **where) from None
+        failed = any(reply["content"]["status"] == "error" for reply in replies)
+        if EXPECTED_ERROR in tags(cell) and not failed:
+            reason = f"is tagged {EXPECTED_ERROR} but raised nothing; mend the cell or remove the tag"
+            raise ChapterError(title, reason, **where)
+        advance(number)
+
+
+def _timeout(notebook):
+    return notebook.metadata.get("mystnb", {}).get("execution_timeout", CELL_SECONDS)

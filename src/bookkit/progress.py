@@ -1,0 +1,56 @@
+"""Progress of long work: a bar on a terminal, plain lines elsewhere (CI, a pipe, a log)."""
+
+import time
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+console = Console(soft_wrap=True)  # soft_wrap: a path that is printed can be copied
+
+PLAIN_SECONDS = 10
+
+
+@contextmanager
+def progress(title, total, unit):
+    """Show ``title`` and how far it is; yields ``advance(done, what="")``.
+
+    Args:
+        title: what is being done, for example a chapter's path.
+        total: how many steps there are.
+        unit: what a step is called, in the plural.
+    """
+    shown = _bar if console.is_terminal else _lines
+    with shown(title, total, unit) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(title, total, unit):
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[unit]}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[what]}", style="dim"),
+    )
+    with Progress(*columns, console=console) as bars:
+        task = bars.add_task(title, total=total, unit=unit, what="")
+        yield lambda done, what="": bars.update(task, completed=done, what=what)
+
+
+@contextmanager
+def _lines(title, total, unit):
+    """One line at the start and one at the end; between them one when ten seconds were silent."""
+    start = last = time.monotonic()
+    console.print(f"{title} …", highlight=False)
+
+    def advance(done, what=""):
+        nonlocal last
+        if time.monotonic() - last >= PLAIN_SECONDS:
+            last = time.monotonic()
+            console.print(f"{title}: {done} of {total} {unit}", highlight=False)
+
+    yield advance
+    console.print(f"{title}: done in {time.monotonic() - start:.1f} s", highlight=False)

@@ -1,0 +1,278 @@
+"""The rules of a chapter. A rule is one function: it gets a chapter and yields what breaks it.
+
+To add one, write the function, give it ``@rule("name", "how to mend it")``, and add its test.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from bookkit import leaks
+from bookkit.execute import EXPECTED_ERROR
+from bookkit.normalise import MEASURED
+from bookkit.notebook import cell_name, code_cells, read, tags
+
+TAGS = {"hide-input", EXPECTED_ERROR, MEASURED}
+MOST_BYTES = 300_000
+MOST_LINES = 20
+MOST_MEASURED = 2
+MARKED_UP = ("text/html", "image/svg+xml")
+FILE_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One breach: where, which rule, what was found, and how to mend it."""
+
+    place: str
+    rule: str
+    found: str
+    mend: str
+
+    def __str__(self):
+        return f"{self.place}: {self.found}: {self.mend}. [{self.rule}]"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A name to refer to, what an author does about a breach, and the function that looks."""
+
+    name: str
+    mend: str
+    look: Callable
+
+
+RULES = []
+
+
+def rule(name, mend):
+    """Enter a function into the table. It yields ``(index of cell or None, found[, mend])``."""
+
+    def enter(look):
+        RULES.append(Rule(name, mend, look))
+        return look
+
+    return enter
+
+
+class Chapter:
+    """A stored chapter as the rules see it.
+
+    Args:
+        path: the notebook.
+        title: what findings call it; its path where not given.
+    """
+
+    def __init__(self, path, title=None):
+        self.path, self.title = Path(path), title or str(path)
+        self.notebook = read(path)
+        self.code = list(code_cells(self.notebook))
+
+    @cached_property
+    def outputs(self):
+        """``(index, cell, text, visible)`` of each output: all of its text, and what a reader sees."""
+        return [
+            (index, cell, *map(leaks.plain, _texts(output))) for index, _, cell in self.code for output in cell.outputs
+        ]
+
+
+def examine(chapter):
+    """All findings of one chapter, rule by rule."""
+    findings = []
+    for item in RULES:
+        for index, found, *mend in item.look(chapter):
+            where = chapter.title
+            if index is not None:
+                where += f", {cell_name(chapter.notebook, index)}"
+            findings.append(Finding(where, item.name, found, *(mend or [item.mend])))
+    return findings
+
+
+def _texts(output):
+    """All text of an output, and the part of it that a reader sees."""
+    if output.output_type == "stream":
+        return output.text, output.text
+    if output.output_type == "error":
+        text = "\n".join([output.ename, output.evalue, *output.traceback])
+        return text, text
+    # Pictures have no text, except those that are written in it.
+    texts = {kind: str(data) for kind, data in output.data.items() if "image/" not in kind or kind in MARKED_UP}
+    seen = [leaks.visible(text) if kind in MARKED_UP else text for kind, text in texts.items()]
+    return "\n".join(texts.values()), "\n".join(seen)
+
+
+# What was executed
+
+
+@rule("unexecuted", "run `make record CH=…`")
+def unexecuted(chapter):
+    """Every code cell was run, in order: nbval compares nothing where a count is missing."""
+    if all(cell.execution_count is None for _, _, cell in chapter.code):
+        yield None, "none of its cells was executed"
+        return
+    for index, number, cell in chapter.code:
+        if not cell.source.strip():
+            yield index, "the cell is empty", "delete it"
+        elif cell.execution_count is None:
+            yield index, "the cell was never executed"
+        elif cell.execution_count != number:
+            yield index, f"its count is {cell.execution_count}, not {number}"
+
+
+@rule("stderr", "mend what warns; nothing printed to stderr is stored")
+def stderr(chapter):
+    """No warnings: they differ between machines and teach readers to look away."""
+    for index, _, cell in chapter.code:
+        for output in cell.outputs:
+            marked = output.get("metadata", {}).get("ranklab", {}).get("stderr")
+            if output.get("name") == "stderr" or marked:
+                yield index, f"stderr is stored ({_first_line(_texts(output)[1])})"
+
+
+@rule("raises-exception", f"remove the tag, or tag the cell {EXPECTED_ERROR}")
+def errors(chapter):
+    """An error is stored exactly where the chapter says that there is one."""
+    for index, _, cell in chapter.code:
+        stored = any(output.output_type == "error" for output in cell.outputs)
+        if stored and EXPECTED_ERROR not in tags(cell):
+            yield index, "an error is stored"
+        if not stored and EXPECTED_ERROR in tags(cell) and cell.execution_count is not None:
+            yield index, f"it is tagged {EXPECTED_ERROR} but stores no error"
+
+
+# What leaks
+
+
+@rule("leak", "take it out")
+def leaked(chapter):
+    """No secret, and nothing of this machine, in what is printed or written."""
+    for index, cell in enumerate(chapter.notebook.cells):
+        for pattern in (leaks.PATH, *leaks.SECRETS):
+            for found in pattern.find(leaks.plain(cell.source)):
+                yield index, f"{pattern.name} in its source ({found})", pattern.mend
+    for index, _, text, _ in chapter.outputs:
+        for pattern in (leaks.PATH, *leaks.SECRETS):
+            for found in pattern.find(text):
+                yield index, f"{pattern.name} in its output ({found})", pattern.mend
+
+
+@rule("names", "leave the name out of what is printed")
+def names(chapter):
+    """No host, user or network address of this machine in an output."""
+    own = leaks.names_of_this_machine()
+    for index, _, text, _ in chapter.outputs:
+        for name in own:
+            if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text):
+                yield index, f"name of this machine or user in its output ({name})"
+        for address in leaks.addresses(text):
+            yield index, f"network address in its output ({address})"
+
+
+@rule("one-run", "leave it out")
+def one_run(chapter):
+    """Nothing that is different in the next run: strict nbval would fail there."""
+    for index, _, _, seen in chapter.outputs:
+        for pattern in leaks.ONE_RUN:
+            for found in pattern.find(seen):
+                yield index, f"{pattern.name} in its output ({found})", pattern.mend
+
+
+@rule("timing", leaks.TIMING.mend)
+def timing(chapter):
+    """A measured time is not text that is compared."""
+    for index, cell, _, seen in chapter.outputs:
+        if MEASURED not in tags(cell):
+            for found in leaks.TIMING.find(seen):
+                yield index, f"timing in compared text ({found})"
+
+
+# What a chapter looks like
+
+
+@rule("size", f"make figures smaller; a notebook has at most {MOST_BYTES // 1000} kB")
+def size(chapter):
+    """Small enough to load in a room full of learners."""
+    stored = chapter.path.stat().st_size
+    if stored > MOST_BYTES:
+        yield None, f"the file has {stored // 1000} kB"
+
+
+@rule("file-name", "use lower-case words joined by hyphens, without a number in front")
+def file_name(chapter):
+    """Names survive renumbering, and Jupyter Book 2 keeps their URLs."""
+    for name in (chapter.path.stem, chapter.path.resolve().parent.name):
+        if not FILE_NAME.fullmatch(name):
+            yield None, f"the name {name}"
+
+
+@rule("tag", f"use {', '.join(sorted(TAGS))}, or none")
+def unknown_tag(chapter):
+    """Few tags, each with one meaning."""
+    for index, cell in enumerate(chapter.notebook.cells):
+        for tag in sorted(set(tags(cell)) - TAGS):
+            yield index, f"the tag {tag}"
+
+
+@rule("measured", "turn a measurement into a figure or an assertion on a ratio")
+def measured(chapter):
+    """Cells that nothing compares are the exception."""
+    cells = [index for index, _, cell in chapter.code if MEASURED in tags(cell)]
+    if len(cells) > MOST_MEASURED:
+        yield None, f"{len(cells)} cells are tagged {MEASURED}; {MOST_MEASURED} are allowed"
+
+
+@rule("long-cell", "split it")
+def long_cell(chapter):
+    """A cell that can be read at a glance."""
+    for index, _, cell in chapter.code:
+        lines = len(cell.source.strip().splitlines())
+        if lines > MOST_LINES:
+            yield index, f"it has {lines} lines; {MOST_LINES} are allowed"
+
+
+@rule("magic", "let the magic be the first line of its cell")
+def magic(chapter):
+    """``%%px`` says who runs a cell, so it comes first; ``%autopx`` would say it somewhere else."""
+    for index, _, cell in chapter.code:
+        for place, line in enumerate(cell.source.splitlines()):
+            if re.match(r"\s*%autopx\b", line):
+                yield index, "%autopx", "start each cell for the ranks with %%px"
+            if place and re.match(r"\s*%%\w", line):
+                yield index, f"{line.strip()} is on line {place + 1}"
+
+
+@rule("fixed-port", "let the port be chosen; two learners share a machine")
+def fixed_port(chapter):
+    """No port that a second learner would find taken."""
+    for index, _, cell in chapter.code:
+        for found in re.findall(r"\b29[45]\d\d\b|MASTER_PORT['\"]?\]? *= *['\"]?\d+", cell.source):
+            yield index, f"a fixed port ({found})"
+
+
+@rule("assertion", "assert what the chapter claims")
+def assertion(chapter):
+    """A chapter that asserts nothing passes its tests when it is wrong."""
+    if not any(re.search(r"^\s*assert\b|\bcheck\.\w+\(", cell.source, re.M) for _, _, cell in chapter.code):
+        yield None, "no cell asserts anything"
+
+
+@rule("figure", "draw what the chapter is about (PNG)")
+def figure(chapter):
+    """Every chapter draws something."""
+    if not any("image/png" in output.get("data", {}) for _, _, cell in chapter.code for output in cell.outputs):
+        yield None, "there is no figure"
+
+
+@rule("alt-text", 'say what the figure shows in the cell\'s metadata: "mystnb": {"image": {"alt": "…"}}')
+def alt_text(chapter):
+    """A figure can be heard as well as seen."""
+    for index, _, cell in chapter.code:
+        drawn = any(kind.startswith("image/") for output in cell.outputs for kind in output.get("data", {}))
+        if drawn and not cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "").strip():
+            yield index, "a figure without alt text"
+
+
+def _first_line(text):
+    return (text.strip().splitlines() or [""])[0][:60]

@@ -1,0 +1,189 @@
+"""Graders: they run a reader's answer on the reader's ranks and say what is wrong.
+
+A grader compares with the one-process answer, prints one sentence and raises nothing, so that a notebook with an
+unsolved exercise still runs to its end.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .layout import Place, name_ranks, places
+from .outcome import clean
+from .world import current
+
+DEADLINE = 5.0
+LENGTHS = (0, 1, 8, 10)
+
+
+def my_share(answer: Callable[[list, int, int], list]) -> None:
+    """Grade the splitting of work: every item has one owner, shares differ by at most one item.
+
+    Args:
+        answer: ``my_share(items, rank, world_size)`` returns the items of one rank. It runs on every rank with
+            lists of 0, 1, 8 and 10 items.
+
+    Exercise of the chapter *your-first-ranks*.
+    """
+    for length in LENGTHS:
+        items = list(range(length))
+        shares = _on_ranks(_call_with_place, answer, items)
+        if shares is None:
+            return
+        if problem := _share_problem(items, shares):
+            print(f"Not yet. With {length} item{'s' * (length != 1)}: {problem}")
+            return
+    print(f"Correct: on {len(shares)} ranks every item has one owner and no rank has two more than another.")
+
+
+def _share_problem(items: list, shares: list) -> str:
+    for rank, share in enumerate(shares):
+        if not isinstance(share, list):
+            return f"rank {rank} returned {type(share).__name__}, not a list."
+    owners = Counter(item for share in shares for item in share)
+    if strangers := [item for item in owners if item not in items]:
+        return f"{strangers[0]!r} is in a share but not among the items."
+    if doubled := [item for item, count in owners.items() if count > 1]:
+        who = [rank for rank, share in enumerate(shares) if doubled[0] in share]
+        return f"item {doubled[0]} belongs to {name_ranks(who)}, it should belong to one rank."
+    if lost := [item for item in items if item not in owners]:
+        return f"nobody has {'item' if len(lost) == 1 else 'items'} {', '.join(map(str, lost))}."
+    sizes = [len(share) for share in shares]
+    if max(sizes) - min(sizes) > 1:
+        return f"the shares have {sizes} items: the largest rank makes all others wait."
+    return ""
+
+
+def sum_on_rank_zero(answer: Callable[[int], int | None]) -> None:
+    """Grade a sum over all ranks that only rank 0 returns.
+
+    Args:
+        answer: ``total(value)`` runs on every rank, inside a process group, with value = 10 ** rank. It returns
+            the sum on rank 0 and None on the others. An answer that hangs is ended after five seconds.
+
+    Exercise of the chapter *your-first-ranks*.
+    """
+    results = _on_ranks(_call_in_group, answer)
+    if results is None:
+        return
+    expected = sum(10**rank for rank in range(len(results)))
+    if results[0] != expected:
+        print(f"Not yet. Rank 0 returned {results[0]!r}; one process that adds all values gets {expected}.")
+    elif talkers := [rank for rank, result in enumerate(results) if rank and result is not None]:
+        said = results[talkers[0]]
+        print(f"Not yet. {name_ranks(talkers)} should return None, but rank {talkers[0]} returned {said!r}.")
+    else:
+        print(f"Correct: rank 0 has {expected}, the others have None, and nobody waits.")
+
+
+def draw_cluster(seed: int) -> list[int]:
+    """Draw a small cluster with nodes of different sizes.
+
+    Args:
+        seed: the same seed draws the same cluster.
+
+    Returns:
+        Processes on each node: two or three nodes, four to six processes in all.
+    """
+    chance = random.Random(seed)
+    while True:
+        nodes = [chance.randint(1, 3) for _ in range(chance.randint(2, 3))]
+        if 4 <= sum(nodes) <= 6 and len(set(nodes)) > 1:
+            return nodes
+
+
+def cluster_numbers(answer: Callable[[int, list[int]], Mapping[str, int]]) -> None:
+    """Grade the five numbers of a rank against what the running ranks say of themselves, then on other clusters.
+
+    Args:
+        answer: ``where(rank, nodes)`` returns a mapping with the keys node_rank, local_rank, local_world_size,
+            world_size and nnodes, for a cluster with ``nodes[i]`` processes on node i. It runs in the notebook.
+
+    Exercise of the chapter *rank-local-rank-world-size*.
+    """
+    world = current()
+    live = _on_ranks(_own_place)
+    if live is None:
+        return
+    for nodes, truths in [(world.nodes, live), *((nodes, places(nodes)) for nodes in ((1, 3), (2, 2, 2), (8, 8)))]:
+        for truth in truths:
+            given = answer(truth.rank, list(nodes))
+            for name in ("node_rank", "local_rank", "local_world_size", "world_size", "nnodes"):
+                if given.get(name) != getattr(truth, name):
+                    print(
+                        f"Not yet. With nodes={list(nodes)}, rank {truth.rank} has {name} {getattr(truth, name)}, "
+                        f"your answer is {given.get(name)!r}."
+                    )
+                    return
+    print(f"Correct: the {world.size} ranks that run say the same, and three other clusters agree.")
+
+
+def device_index(answer: Callable[[int, list[int]], int]) -> None:
+    """Grade the choice of a GPU under four ways of launching two nodes with eight GPUs each.
+
+    Args:
+        answer: ``device_index(local_rank, visible)`` returns the index for ``torch.cuda.set_device``. ``visible``
+            lists the GPUs of the node that this process can see, as ``CUDA_VISIBLE_DEVICES`` does.
+
+    Exercise of the chapter *rank-local-rank-world-size*.
+    """
+    for case, local_rank, visible, wanted in LAUNCHES:
+        index = answer(local_rank, list(visible))
+        if not isinstance(index, int) or not 0 <= index < len(visible):
+            has = "only index 0" if len(visible) == 1 else f"indices 0 to {len(visible) - 1}"
+            print(f"Not yet. {case}: local rank {local_rank} sees {len(visible)} GPU(s), so {has}, not {index!r}.")
+            return
+        if visible[index] != wanted:
+            print(f"Not yet. {case}: local rank {local_rank} gets GPU {visible[index]}, which belongs to another rank.")
+            return
+    print(f"Correct: every rank has a GPU of its own in all {len(LAUNCHES)} cases.")
+
+
+# How the case is launched, the local rank, the GPUs it sees, the one that is its own.
+LAUNCHES = [
+    *[("torchrun, eight processes", rank, range(8), rank) for rank in range(8)],
+    *[("CUDA_VISIBLE_DEVICES=4,5 torchrun, two processes", rank, (4, 5), 4 + rank) for rank in range(2)],
+    *[("srun --gpus-per-task=1, eight tasks", rank, (rank,), rank) for rank in range(8)],
+    *[("CUDA_VISIBLE_DEVICES=7,3 torchrun, two processes", rank, (7, 3), (7, 3)[rank]) for rank in range(2)],
+]
+
+
+# -- what runs on a rank, and how it comes back ------------------------------------------------------------------
+
+
+def _call_with_place(answer: Callable, items: list) -> Any:
+    return answer(items, int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+
+
+def _call_in_group(answer: Callable) -> Any:
+    import torch.distributed as dist
+
+    if not dist.is_initialized():
+        dist.init_process_group()
+    return answer(10 ** dist.get_rank())
+
+
+def _own_place() -> Place:
+    read = {name: int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE")}
+    return Place(
+        rank=read["RANK"],
+        local_rank=read["LOCAL_RANK"],
+        node_rank=read["GROUP_RANK"],
+        world_size=read["WORLD_SIZE"],
+        local_world_size=int(os.environ["LOCAL_WORLD_SIZE"]),
+        nnodes=int(os.environ["GROUP_WORLD_SIZE"]),
+    )
+
+
+def _on_ranks(function: Callable, *arguments: Any) -> list | None:
+    """Call a function on every rank; say in one sentence why there is no result, and return None."""
+    world = current()
+    results, problem = world.call(function, *arguments, timeout=DEADLINE)
+    if problem:
+        print(f"Not yet. {clean(problem)}")
+        return None
+    return results

@@ -1,0 +1,50 @@
+"""The process that is a rank: an ipyparallel engine, plus what a rank needs.
+
+Adds to the stock engine: the dead man's switch, the watchdog, and tracebacks cut to the reader's own cells.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ipyparallel.engine.app import IPEngine
+
+from .deadman import HOME, watch_owner
+from .layout import watchdog_path
+from .trace import cut_traceback
+from .watchdog import Watchdog
+
+
+class RankEngine(IPEngine):
+    """An ipyparallel engine whose errors end in the reader's cell, not in IPython's."""
+
+    name = "ipengine"
+
+    async def complete_registration(self, *args, **kwargs) -> None:
+        """Register, then prepare the shell that ipyparallel has made on the way."""
+        await super().complete_registration(*args, **kwargs)
+        prepare_shell(self.kernel.shell)
+        watchdog = Watchdog(watchdog_path(os.environ[HOME], int(os.environ["RANK"])))
+        watchdog.watch(self.kernel.shell)
+
+
+def prepare_shell(shell) -> None:
+    """Make the shell of a rank report errors as the panel shows them, cut to the reader's cells.
+
+    Args:
+        shell: the IPython shell of the engine.
+    """
+
+    def show(exc_tuple=None, *_, **__) -> None:
+        error_type, error, _ = shell._get_exc_info(exc_tuple)
+        # The lines already end in the message; the error itself might not survive being printed.
+        lines = cut_traceback(error)
+        shell._showtraceback(error_type, lines[-1], lines)
+
+    shell.showtraceback = show
+    shell.showsyntaxerror = lambda *_, **__: show()
+
+
+if __name__ == "__main__":
+    watch_owner()
+    RankEngine.launch_instance()

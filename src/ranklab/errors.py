@@ -1,0 +1,26 @@
+"""What can go wrong, as sentences a beginner can act on.
+
+A notebook shows the sentence alone: the Python frames of the helper are not the reader's concern.
+"""
+
+from __future__ import annotations
+
+
+class RanklabError(Exception):
+    """Base of everything ranklab raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """IPython's hook: show the sentence, not the frames of the helper."""
+        return [f"{type(self).__name__}: {self}"]
+
+
+class WorldError(RanklabError, ValueError):
+    """A request that no world can fulfil: bad size, no such rank, no ranks running."""
+
+
+class RankError(RanklabError):
+    """A cell failed on at least one rank; the panel above it tells where."""
+
+
+class RankTimeout(RanklabError, TimeoutError):
+    """A cell was not finished on every rank at its deadline."""

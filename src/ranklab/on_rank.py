@@ -1,0 +1,32 @@
+"""What the driver asks of an idle rank. Runs inside a rank."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+
+def leave_group(master_port: int) -> bool:
+    """Destroy this rank's process group, if it has one, so that ``dist.init_process_group()`` works again.
+
+    Args:
+        master_port: where the next group meets.
+
+    Returns:
+        Whether there was a group to leave.
+    """
+    os.environ["MASTER_PORT"] = str(master_port)
+    dist = sys.modules.get("torch.distributed")
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        return False
+    dist.destroy_process_group()
+    return True
+
+
+def read_variable(name: str) -> tuple[bool, Any]:
+    """Return whether the reader's variable exists on this rank, and its value."""
+    from IPython import get_ipython
+
+    variables = get_ipython().user_ns
+    return name in variables, variables.get(name)

@@ -1,0 +1,65 @@
+"""Getting ranks back that do not come back by themselves.
+
+Three means, from gentle to final: cutting gloo's connections, which ends any wait for another rank; an interrupt,
+which ends Python code; a new process, which ends everything and loses that rank's variables.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import signal
+from typing import TYPE_CHECKING
+
+from .on_rank import leave_group
+
+if TYPE_CHECKING:
+    from .world import World
+
+PATIENCE = 2.0
+
+
+def free(world: World, stuck: dict) -> dict[int, dict]:
+    """End what the stuck ranks are doing, and take every rank out of its process group.
+
+    Args:
+        world: the running world.
+        stuck: the pending reply of each rank that does not come back.
+
+    Returns:
+        Where each stuck rank was, as its watchdog told; a rank that gave no answer is missing.
+    """
+    where = {rank: world.processes.ask(rank, "where") for rank in stuck}
+    for rank in stuck:
+        world.processes.ask(rank, "cut")
+    # A cut ends what waits inside torch by itself; an interrupt would only add a second error to the first.
+    _signal(world, stuck, [rank for rank in stuck if not _in_torch(where[rank])], signal.SIGINT)
+    for number in (signal.SIGINT, signal.SIGKILL):
+        if _all_done(stuck, PATIENCE):
+            break
+        _signal(world, stuck, list(stuck), number)
+    else:
+        _all_done(stuck, PATIENCE)
+    regroup(world)
+    return {rank: place for rank, place in where.items() if place}
+
+
+def regroup(world: World) -> None:
+    """Take the ranks that are alive out of their process group, so that they can make a new one."""
+    port = world.processes.new_master_port()
+    left = world.processes.alive()
+    if left:
+        world.view(left).apply_async(leave_group, port).wait(PATIENCE)
+
+
+def _in_torch(place: dict | None) -> bool:
+    return bool(place) and place.get("call", "").startswith("torch.")
+
+
+def _signal(world: World, stuck: dict, ranks: list[int], number: int) -> None:
+    for rank in ranks:
+        if not stuck[rank].done():
+            world.processes.signal(rank, number)
+
+
+def _all_done(stuck: dict, patience: float) -> bool:
+    return not concurrent.futures.wait(list(stuck.values()), timeout=patience).not_done

@@ -1,0 +1,118 @@
+"""Tracebacks cut to the reader's own lines.
+
+Runs inside a rank, where the exception is still alive. Pure standard library.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from types import CodeType, FrameType, TracebackType
+
+# ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
+CELL_MARK = "ipykernel_"
+# Modules whose functions are public elsewhere, and modules that only wrap what the reader called.
+PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
+GLOO_SOURCE = re.compile(r"\[\S*/gloo/\S*\] ?")
+PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
+WRAPPERS = {"torch.distributed.c10d_logger", "contextlib", "functools"}
+
+
+def cut_traceback(error: BaseException) -> list[str]:
+    """Return the traceback of an error, cut to the frames that stand in cells.
+
+    The last frame is named even where it stands in a library, because "in torch.distributed.all_reduce" is what
+    a reader needs to know; its path and line number are not.
+
+    Args:
+        error: the exception, with its ``__traceback__``.
+
+    Returns:
+        Lines of plain text, without paths, process ids or colour codes, so that they are the same on every run.
+        The last line is the exception itself.
+    """
+    if isinstance(error, SyntaxError):
+        return _syntax_error(error)
+    lines = []
+    if error.__cause__ is not None:
+        lines += [*cut_traceback(error.__cause__), "… which led to:"]
+    lines += _frames(error.__traceback__)
+    return [*lines, describe(error)]
+
+
+def describe(error: BaseException) -> str:
+    """Return ``Type: message``, whatever the message does when it is printed."""
+    name = type(error).__name__
+    try:
+        message = str(error)
+    except Exception as broken:
+        message = f"<its message cannot be printed: str() raised {type(broken).__name__}>"
+    message = _anonymous(message)
+    return f"{name}: {message}" if message else name
+
+
+def _anonymous(message: str) -> str:
+    """Take out what differs on every run or machine: gloo's build path and the port of a peer."""
+    message = GLOO_SOURCE.sub("[gloo] ", message)
+    return PEER_PORT.sub(r"\1", message)
+
+
+def position(frame: FrameType | None) -> tuple[list[str], str]:
+    """Return where a running thread is.
+
+    Args:
+        frame: its innermost frame.
+
+    Returns:
+        The lines of the reader's cells that it is in, outermost first, as a traceback shows them; and the library
+        function that the last of them called, "" where it is in the reader's own code.
+    """
+    stack = []
+    while frame is not None:
+        stack.append((frame, frame.f_lineno))
+        frame = frame.f_back
+    return _read(stack[::-1])
+
+
+def _frames(tb: TracebackType | None) -> list[str]:
+    lines, call = _read(list(traceback.walk_tb(tb)))
+    return [*lines, f"in {call}"] if call else lines
+
+
+def _read(stack: list[tuple[FrameType, int]]) -> tuple[list[str], str]:
+    """Read a stack, outermost frame first: the lines in cells, and what the innermost of them called."""
+    lines: list[str] = []
+    call, cell = "", ""
+    for frame, number in stack:
+        code = frame.f_code
+        if CELL_MARK in code.co_filename:
+            cell = cell or code.co_filename
+            lines.append(_line(code, number, earlier=code.co_filename != cell))
+            call = ""
+        elif lines and not call:
+            call = _public_name(frame)
+    return lines, call
+
+
+def _line(code: CodeType, number: int, earlier: bool) -> str:
+    where = f"line {number}"
+    if code.co_name != "<module>":
+        where += f" in {code.co_name}"
+    if earlier:
+        where += " (an earlier cell)"
+    source = linecache.getline(code.co_filename, number).strip()
+    return f"{where}:  {source}" if source else where
+
+
+def _public_name(frame: FrameType) -> str:
+    """Name a library function as its users write it: ``torch.distributed.all_reduce``; "" for a mere wrapper."""
+    module = frame.f_globals.get("__name__", "")
+    if module in WRAPPERS:
+        return ""
+    return f"{PUBLIC.get(module, module)}.{frame.f_code.co_qualname}"
+
+
+def _syntax_error(error: SyntaxError) -> list[str]:
+    lines = [f"line {error.lineno}:  {(error.text or '').strip()}"]
+    return [*lines, f"{type(error).__name__}: {error.msg}"]

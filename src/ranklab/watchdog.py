@@ -1,0 +1,135 @@
+"""The watchdog: a thread in each rank that answers while the rank itself is busy or stuck.
+
+It listens on a Unix socket in the world's private folder, so no port is open and no other user can ask. It knows two
+things: where the rank is (the cell's line and the library call it is in), and how to cut the connections that gloo
+has opened, which ends any wait in a collective with an error while variables stay.
+
+Runs inside a rank. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from .trace import position
+
+ANSWER_BYTES = 1 << 20
+
+
+class Watchdog:
+    """Answers questions about this process from a thread of its own.
+
+    Args:
+        path: where to listen.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._rank_thread = threading.get_ident()
+        self._cell_began: float | None = None
+        self._ours: set[int] = set()
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        path.unlink(missing_ok=True)
+        self._server.bind(str(path))
+        self._server.listen()
+        threading.Thread(target=self._serve, daemon=True, name="watchdog").start()
+
+    def watch(self, shell) -> None:
+        """Follow the cells of a shell.
+
+        Args:
+            shell: the rank's IPython shell.
+        """
+        shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("post_run_cell", self._end)
+
+    def _begin(self, *_) -> None:
+        if not self._ours:
+            # Nothing of the reader's has run yet: what is connected now belongs to the notebook, not to torch.
+            self._ours = {inode for inode, _ in _connections()}
+        self._cell_began = time.monotonic()
+
+    def _end(self, *_) -> None:
+        self._cell_began = None
+
+    def _serve(self) -> None:
+        answers = {"where": self.where, "cut": self.cut}
+        while True:
+            connection, _ = self._server.accept()
+            with connection, contextlib.suppress(OSError):  # whoever asked may have gone
+                question = connection.recv(16).decode()
+                connection.sendall(json.dumps(answers[question]()).encode())
+
+    def where(self) -> dict:
+        """Return where the main thread is: ``busy``, ``seconds``, ``lines`` in cells and the library ``call``."""
+        began = self._cell_began
+        if began is None:
+            return {"busy": False}
+        frame = sys._current_frames().get(self._rank_thread)
+        lines, call = position(frame)
+        return {"busy": True, "seconds": time.monotonic() - began, "lines": lines, "call": call}
+
+    def cut(self) -> int:
+        """Shut down every TCP connection that was made since the first cell; return how many.
+
+        Gloo notices at once and raises in the thread that waits. The notebook's own connections stay.
+        """
+        cut = 0
+        for inode, connection in _connections():
+            if inode not in self._ours:
+                # The other side may have closed it in the meantime, which is as good.
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+                    cut += 1
+        return cut
+
+
+def ask(path: Path, question: str, timeout: float = 1.0) -> dict | int | None:
+    """Ask the watchdog of a rank; called by the driver.
+
+    Args:
+        path: where it listens.
+        question: ``"where"`` or ``"cut"``.
+        timeout: seconds to wait for the answer.
+
+    Returns:
+        The answer, or None where the process is gone, stopped or too busy to answer.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout)
+        try:
+            connection.connect(str(path))
+            connection.sendall(question.encode())
+            parts = []
+            while part := connection.recv(ANSWER_BYTES):
+                parts.append(part)
+        except OSError:
+            return None
+    return json.loads(b"".join(parts)) if parts else None
+
+
+def _connections() -> Iterator[tuple[int, socket.socket]]:
+    """Yield the connected TCP sockets of this process with their inode numbers."""
+    for name in os.listdir("/dev/fd"):
+        try:
+            descriptor = os.dup(int(name))
+        except OSError:  # the descriptor of the listing itself, or one closed meanwhile
+            continue
+        try:
+            connection = socket.socket(fileno=descriptor)
+        except OSError:  # not a socket
+            os.close(descriptor)
+            continue
+        with connection:
+            internet = connection.family in (socket.AF_INET, socket.AF_INET6)
+            if internet and connection.type == socket.SOCK_STREAM:
+                with contextlib.suppress(OSError):  # listening or half closed: no peer
+                    connection.getpeername()
+                    yield os.fstat(descriptor).st_ino, connection

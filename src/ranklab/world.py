@@ -1,0 +1,215 @@
+"""A world of ranks: started, asked, restarted and stopped from the notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipyparallel as ipp
+
+from .cell import wait_for
+from .errors import WorldError
+from .layout import name_ranks, places, read_layout
+from .live import Live, publish
+from .nodemap import headline, html_map, text_map
+from .on_rank import read_variable
+from .processes import Processes
+from .recovery import regroup
+
+TIMEOUT = 60.0
+SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+
+_current: World | None = None
+
+
+def start(size: int | None = None, *, nodes: Sequence[int] | None = None, timeout: float = TIMEOUT) -> World:
+    """Start ranks on this machine and point ``%%px`` at them.
+
+    Args:
+        size: number of ranks on one node; 4 where nothing is said.
+        nodes: processes on each node, for example ``[2, 1]``; the nodes are laid out on this machine.
+        timeout: seconds after which a ``%%px`` cell counts as hung.
+
+    Returns:
+        The running world; the same one again where it is asked for twice.
+
+    Raises:
+        WorldError: a size that makes no sense, or other ranks are still running in this notebook.
+        RanklabError: the ranks did not come up.
+
+    Used in every chapter, first in *your-first-ranks*.
+    """
+    global _current
+    layout = read_layout(size, nodes)
+    if _current is not None and _current.running:
+        running = headline(_current.nodes, _current.backend)
+        if _current.nodes != layout:
+            raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
+        publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
+        return _current
+    _current = World(layout, timeout)
+    return _current
+
+
+def current() -> World:
+    """Return the running world of this notebook.
+
+    Raises:
+        WorldError: nothing was started, or it was stopped.
+    """
+    if _current is None:
+        raise WorldError("No ranks are running. Start them first: world = ranklab.start(4).")
+    return _current._require()
+
+
+class World:
+    """Ranks that answer one notebook.
+
+    Args:
+        nodes: processes on each node.
+        timeout: seconds after which a cell counts as hung.
+
+    Attributes:
+        nodes: processes on each node, a tuple.
+        size: number of ranks (world size).
+        timeout: seconds after which a cell counts as hung; ``%%px --timeout`` overrides it for one cell.
+    """
+
+    def __init__(self, nodes: Sequence[int], timeout: float = TIMEOUT) -> None:
+        self.nodes = tuple(nodes)
+        self.size = sum(self.nodes)
+        self.timeout = timeout
+        self.cells: list[str] = []
+        self.processes = Processes(self.nodes)
+        self.running = True
+        _point_magics_here()
+
+    @property
+    def backend(self) -> str:
+        """The backend for this machine: "nccl" where each rank has a GPU of its own, else "gloo"."""
+        return self.processes.backend
+
+    def pull(self, name: str) -> list[Any]:
+        """Return the value of a variable from every rank, in rank order.
+
+        Args:
+            name: a variable that every rank has.
+
+        Raises:
+            WorldError: a rank does not have it, or a rank is busy.
+        """
+        answers = self._answers(self._everyone().apply_async(read_variable, name))
+        missing = [rank for rank, (found, _) in enumerate(answers) if not found]
+        if missing:
+            raise WorldError(f"No variable {name!r} on {name_ranks(missing)}: set it in a %%px cell first.")
+        return [value for _, value in answers]
+
+    def push(self, **variables: Any) -> None:
+        """Set variables on every rank; each rank gets its own copy of the values."""
+        self._answers(self._everyone().push(variables, block=False))
+
+    def call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
+        """Call a function on every rank under a deadline; the graders use it.
+
+        Args:
+            function: called with the arguments on each rank.
+            arguments: sent to every rank.
+            timeout: seconds until the call counts as hung; the world's deadline where nothing is said.
+
+        Returns:
+            The results in rank order and "", or an empty list and a sentence on what went wrong first.
+        """
+        self._require()
+        self.heal()
+        replies = {rank: self.view(rank).apply_async(function, *arguments) for rank in range(self.size)}
+        outcome = wait_for(self, replies, timeout or self.timeout, Live())
+        if outcome.headline:
+            return [], outcome.headline
+        return [reply.get() for reply in replies.values()], ""
+
+    def commands(self, program: str = "program.py") -> str:
+        """Return the shell commands that start the same ranks by hand, one a rank.
+
+        Args:
+            program: what each rank runs.
+
+        Returns:
+            Lines of ``NAME=value … python program``; ``$PORT`` stands for any free port, the same for all.
+
+        Used in the chapter *your-first-ranks*.
+        """
+        lines = []
+        for place in places(self.nodes):
+            environment = place.environment("127.0.0.1", 0) | {"MASTER_PORT": "$PORT"}
+            shown = " ".join(f"{name}={environment[name]}" for name in SHOWN)
+            lines.append(f"{shown} python {program} &")
+        return "\n".join(lines)
+
+    def program(self) -> str:
+        """Return the ``%%px`` cells so far, joined: a program that torchrun runs unchanged.
+
+        Cells that failed, and cells sent to some ranks only, are left out.
+
+        Used in the chapter *your-first-ranks*.
+        """
+        return "\n\n".join(self.cells) + "\n"
+
+    def restart(self) -> None:
+        """End all ranks and start new ones in the same places. Variables on the ranks are lost."""
+        self.processes.stop()
+        self.running = False
+        self.cells = []
+        self.processes = Processes(self.nodes)
+        self.running = True
+
+    def stop(self) -> None:
+        """End all ranks and everything that was started for them. Twice is fine."""
+        self.running = False
+        self.processes.stop()
+
+    def view(self, ranks: int | Sequence[int]) -> ipp.DirectView:
+        """Return ipyparallel's view of one rank, or of several in the given order."""
+        chosen = ranks if isinstance(ranks, int) else list(ranks)
+        return self._require().processes.client.direct_view(chosen)
+
+    def heal(self) -> None:
+        """Start a new process in the place of each rank that has died."""
+        alive = self.processes.alive()
+        dead = [rank for rank in range(self.size) if rank not in alive]
+        if dead:
+            regroup(self)
+            self.processes.replace(dead)
+
+    def _everyone(self) -> ipp.DirectView:
+        return self.view(range(self.size))
+
+    def _answers(self, reply) -> list[Any]:
+        reply.wait(self.timeout)
+        if not reply.ready():
+            raise WorldError(f"The ranks did not answer within {self.timeout:g} s: is a cell still running there?")
+        return reply.get()
+
+    def _require(self) -> World:
+        if not self.running:
+            raise WorldError("The ranks were stopped. Start them again: world = ranklab.start(4).")
+        return self
+
+    def __enter__(self) -> World:
+        return self._require()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        if not self.running:
+            return f"stopped: {headline(self.nodes, self.backend)}"
+        return text_map(self.nodes, self.backend)
+
+    def _repr_html_(self) -> str | None:
+        return html_map(self.nodes, self.backend) if self.running else None
+
+
+def _point_magics_here() -> None:
+    from .magics import register
+
+    register()

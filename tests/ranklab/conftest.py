@@ -1,0 +1,25 @@
+"""A notebook with ranks, shared by the tests of a module."""
+
+import os
+
+import pytest
+from support import Notebook
+
+os.environ["IPP_NONINTERACTIVE"] = "1"
+
+
+@pytest.fixture(scope="session")
+def bare_notebook():
+    """A notebook that has imported ranklab and started nothing, or has stopped what it started."""
+    notebook = Notebook()
+    assert notebook.run("import ranklab").error is None
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def notebook(bare_notebook):
+    """A notebook with four ranks, shared by the tests of a module."""
+    started = bare_notebook.run("world = ranklab.start(4)")
+    assert started.error is None, started.error
+    yield bare_notebook
+    bare_notebook.run("world.stop()")

@@ -1,0 +1,45 @@
+"""Figures: drawn from data, the same bytes for the same data, refused where the data make no sense."""
+
+import pytest
+
+import ranklab
+from ranklab.errors import WorldError
+from ranklab.palette import rank_color
+
+EVENTS = [[("a", 10.0, 10.5)], [("b", 10.1, 10.4), ("c", 10.4, 10.6)]]
+
+
+def test_a_timeline_has_a_lane_a_rank_in_its_colour_and_starts_at_zero():
+    from matplotlib.colors import to_hex
+
+    axes = ranklab.timeline(EVENTS, "title").axes[0]
+    bars = [(patch.get_x(), patch.get_width(), to_hex(patch.get_facecolor())) for patch in axes.patches]
+    assert bars[0] == (0, pytest.approx(500), rank_color(0))
+    assert [color for *_, color in bars] == [rank_color(0), rank_color(1), rank_color(1)]
+    assert axes.get_xlabel() == "time in ms"
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["rank 0", "rank 1"]
+
+
+def test_long_timelines_are_in_seconds():
+    assert ranklab.timeline([[("a", 0, 5)]]).axes[0].get_xlabel() == "time in s"
+
+
+@pytest.mark.parametrize("events", [[], [[]], [[("a", 2.0, 1.0)]]])
+def test_a_timeline_of_nonsense_is_refused(events):
+    with pytest.raises(WorldError):
+        ranklab.timeline(events)
+
+
+def test_a_node_map_reads_text_and_numbers():
+    environments = [
+        {"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0"},
+        {"RANK": 1, "LOCAL_RANK": 0, "GROUP_RANK": 1},
+    ]
+    texts = {text.get_text() for text in ranklab.node_map(environments).axes[0].texts}
+    assert texts == {"node 0", "node 1", "rank 0", "rank 1", "local 0"}
+
+
+def test_the_same_data_gives_the_same_png():
+    png = ranklab.timeline(EVENTS)._repr_png_()
+    assert png == ranklab.timeline(EVENTS)._repr_png_()
+    assert png.startswith(b"\x89PNG") and b"Software" not in png

@@ -1,0 +1,111 @@
+"""The built site in a real browser: where it is, which pages it has, and a way to visit one."""
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+QUIET = [
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The folder of the built pages: ``SITE``, or ``make book``'s, built anew where a source is newer."""
+    if os.environ.get("SITE"):
+        return Path(os.environ["SITE"]).resolve()
+    html = ROOT / "_build" / "book" / "html"
+    index = html / "index.html"
+    sources = [
+        ROOT / "_config.yml",
+        ROOT / "_toc.yml",
+        *(p for p in (ROOT / "book").rglob("*") if p.is_file()),
+    ]
+    if not index.exists() or index.stat().st_mtime < max(p.stat().st_mtime for p in sources):
+        path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
+        built = subprocess.run(
+            [sys.executable, "-m", "bookkit", "build"],
+            cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=600,
+        )  # fmt: skip
+        assert built.returncode == 0, built.stdout[-4000:] + built.stderr[-4000:]
+    return html
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """A headless Chromium, the system's own."""
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: pages are not tested"
+    )
+    names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("There is no Chromium on this machine: the built pages are not tested.")
+    as_root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=QUIET + as_root)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visit:
+    """One page as a reader meets it, and everything it asked for on the way."""
+
+    page: object
+    errors: list[str] = field(default_factory=list)
+    files: set[Path] = field(default_factory=set)
+    foreign: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+
+    def note(self, request):
+        """Sort a request into files of the site and everything else."""
+        parts = urlsplit(request.url)
+        if parts.scheme == "file":
+            self.files.add(Path(unquote(parts.path)))
+        elif parts.scheme not in ("data", "blob"):
+            self.foreign.append(request.url)
+
+    def weight(self):
+        """Bytes of everything the page loaded, each file compressed with gzip."""
+        return sum(len(gzip.compress(path.read_bytes(), mtime=0)) for path in self.files if path.is_file())
+
+
+@pytest.fixture
+def visit(chromium, site):
+    """Open a page of the site without a network: ``visit("book/index.html", theme="dark", width=390)``."""
+    contexts = []
+
+    def open_page(name, theme="light", width=1280, height=900):
+        context = chromium.new_context(
+            viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
+        )
+        contexts.append(context)
+        context.set_offline(True)
+        context.set_default_timeout(10_000)
+        seen = Visit(context.new_page())
+        seen.page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)
+        seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
+        seen.page.on("request", seen.note)
+        seen.page.on("requestfailed", lambda request: seen.failed.append(request.url))
+        path, _, query = name.partition("?")
+        seen.page.goto((site / path).as_uri() + (f"?{query}" if query else ""))
+        seen.page.wait_for_load_state("networkidle")
+        return seen
+
+    yield open_page
+    for context in contexts:
+        context.close()

@@ -1,0 +1,238 @@
+"""The built pages in a headless Chromium, opened from the file system with the network off."""
+
+import json
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import yaml
+
+from ranklab.palette import DARK_PAGE, LIGHT_PAGE, label_color, rank_color
+
+TOC = yaml.safe_load((Path(__file__).parents[2] / "_toc.yml").read_text(encoding="utf-8"))
+NAMES = [TOC["root"], *(chapter["file"] for part in TOC["parts"] for chapter in part["chapters"])]
+PAGES = [f"{name}.html" for name in NAMES]
+CHAPTERS = [page for page in PAGES if page.count("/") == 2]  # book/<part>/<chapter>
+THEMES = {"light": LIGHT_PAGE, "dark": DARK_PAGE}
+MOST = 400_000
+
+# Text whose contrast with what lies behind it is below WCAG AA, as "ratio text".
+FAINT = """() => {
+  const rgba = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+  const over = (top, under) => [0, 1, 2].map(i => top[i] * top[3] + under[i] * (1 - top[3])).concat(1);
+  const light = c => { const [r, g, b] = c.slice(0, 3).map(v => (v /= 255) <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
+                       return .2126 * r + .7152 * g + .0722 * b; };
+  const behind = e => {
+    const layers = [];
+    for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); layers.push(c); if (c[3] === 1) break; }
+    return layers.reverse().reduce((under, top) => over(top, under), [255, 255, 255, 1]);
+  };
+  const opacity = e => { let o = 1; for (; e; e = e.parentElement) o *= Number(getComputedStyle(e).opacity); return o; };
+  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  let measured = 0;
+  while (walker.nextNode()) {
+    const e = walker.currentNode.parentElement, text = walker.currentNode.data.trim();
+    if (!text || !e.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    const box = e.getBoundingClientRect();
+    if (box.width < 2 || box.height < 2 || box.right < 0) continue;
+    const style = getComputedStyle(e), ground = behind(e), ink = rgba(style.color);
+    ink[3] *= opacity(e);
+    const [low, high] = [light(over(ink, ground)), light(ground)].sort((a, b) => a - b);
+    const ratio = (high + .05) / (low + .05), size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    measured += 1;
+    if (ratio < (large ? 3 : 4.5)) found.push(`${ratio.toFixed(2)} <${e.tagName.toLowerCase()} class="${e.className}"> ${text.slice(0, 40)}`);
+  }
+  return { measured, found };
+}"""  # noqa: E501
+
+# What sticks out of the page to the right, unless a box of its own scrolls or hides it.
+WIDE = """() => {
+  const wide = document.documentElement.clientWidth;
+  return document.documentElement.scrollWidth <= wide ? [] :
+    [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > wide + 1)
+      .map(e => `${e.tagName} ${e.className}`).slice(0, 8)
+      .concat(`${document.documentElement.scrollWidth} > ${wide}`);
+}"""
+
+
+def hexed(css):
+    return "#" + "".join(f"{int(n):02x}" for n in re.findall(r"\d+", css)[:3])
+
+
+@pytest.mark.parametrize("name", [*PAGES, "index.html", "search.html", "genindex.html"])
+def test_a_page_loads_whole_and_asks_for_nothing_from_elsewhere(visit, name):
+    seen = visit(name)
+    assert seen.errors == []
+    assert seen.foreign == []
+    assert seen.failed == []
+    assert [str(path) for path in seen.files if not path.is_file()] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_weighs_at_most_400_kb_compressed(visit, name):
+    seen = visit(name)
+    assert len(seen.files) > 5, "this measured less than a page with its style sheets and scripts"
+    assert seen.weight() <= MOST, sorted((path.stat().st_size, path.name) for path in seen.files)[-5:]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_has_a_title_of_its_own_and_one_first_heading(visit, name):
+    page = visit(name).page
+    heading = page.locator("h1:visible")
+    assert heading.count() == 1
+    words = heading.evaluate("h => h.firstChild.textContent.trim()")
+    assert page.title() in (f"{words} — Rank by Rank", "Rank by Rank")
+    assert page.title() != "Rank by Rank" or name == PAGES[0]
+    assert page.locator("html").get_attribute("lang") == "en"
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [360, 390, 768])
+def test_no_page_scrolls_sideways_on_a_small_screen(visit, name, width):
+    assert visit(name, width=width, height=844).page.evaluate(WIDE) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_text_reaches_the_contrast_of_wcag_aa(visit, name, theme):
+    page = visit(name, theme=theme).page
+    assert page.locator("html").get_attribute("data-theme") == theme
+    for title in page.locator("div.solution.toggle > p.admonition-title").all():
+        title.click()
+    result = page.evaluate(FAINT)
+    assert result["measured"] > 20
+    assert result["found"] == []
+
+
+def test_the_switch_goes_through_both_themes_and_is_remembered(visit):
+    page = visit(PAGES[0]).page
+    grounds = set()
+    for _ in range(3):
+        page.locator("button.theme-switch-button:visible").first.click()
+        theme = page.locator("html").get_attribute("data-theme")
+        ground = hexed(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        assert ground == THEMES[theme]
+        grounds.add(ground)
+    assert grounds == set(THEMES.values())
+    while page.locator("html").get_attribute("data-theme") != "dark":
+        page.locator("button.theme-switch-button:visible").first.click()
+    page.goto(page.url.replace(PAGES[0], PAGES[1]))
+    assert page.locator("html").get_attribute("data-theme") == "dark"
+
+
+def test_search_finds_a_name_with_an_underscore(visit):
+    page = visit("search.html?q=local_rank").page
+    page.locator("#search-results ul.search li").first.wait_for()
+    links = page.locator("#search-results ul.search li a").evaluate_all("all => all.map(a => a.href)")
+    assert any("rank-local-rank-world-size.html" in link for link in links), links
+
+
+def test_search_says_so_where_there_is_nothing(visit):
+    page = visit("search.html?q=zzyzxqqq").page
+    page.get_by_text("did not match any documents").wait_for()
+    assert page.locator("#search-results ul.search li").count() == 0
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_every_code_cell_has_a_copy_button_for_its_code(visit, name):
+    page = visit(name).page
+    cells = page.locator("div.cell_input:not(details *)")
+    assert cells.count() > 5
+    for cell in cells.all():
+        target = cell.locator("button.copybtn").get_attribute("data-clipboard-target")
+        assert page.locator(target).text_content() == cell.locator("pre").text_content()
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_the_notebook_can_be_downloaded(visit, site, name):
+    page = visit(name).page
+    links = page.locator("a.btn-download-source-button").evaluate_all("all => all.map(a => a.href)")
+    files = [Path(unquote(urlsplit(link).path)) for link in links if link.endswith(".ipynb")]
+    assert len(files) == 1
+    assert files[0].is_relative_to(site)
+    assert json.loads(files[0].read_text(encoding="utf-8"))["cells"]
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_solutions_are_closed_until_they_are_asked_for(visit, name):
+    page = visit(name).page
+    solutions = page.locator("div.admonition.solution")
+    assert solutions.count() >= 1
+    assert page.locator("div.admonition.exercise").count() >= solutions.count()
+    for solution in solutions.all():
+        inside = solution.locator("div.cell_input").first
+        assert not inside.is_visible()
+        solution.locator("p.admonition-title").click()
+        assert inside.is_visible()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_picture_says_what_it_shows(visit, name):
+    pictures = visit(name).page.locator("article img")
+    unnamed = pictures.evaluate_all(
+        "all => all.filter(i => !(i.alt || '').trim() || i.alt.endsWith('.png')).map(i => i.src)"
+    )
+    assert unnamed == []
+
+
+@pytest.mark.parametrize("name", CHAPTERS)
+def test_a_chapter_has_a_figure(visit, name):
+    assert visit(name).page.locator("article img, article div.rl-nodes").count() >= 1
+
+
+@pytest.mark.parametrize("name", [PAGES[0], *CHAPTERS])
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_rank_has_its_colour_on_every_page_and_in_both_themes(visit, name, theme):
+    page = visit(name, theme=theme).page
+    chips = page.locator(".rl-rank").evaluate_all(
+        """all => all.map(e => [e.textContent, getComputedStyle(e)])
+                     .map(([text, style]) => [text, style.backgroundColor, style.color])"""
+    )
+    chips = [(re.fullmatch(r"(?:rank )?(\d+)", text), ground, ink) for text, ground, ink in chips]
+    ranks = [(int(match[1]), hexed(ground), hexed(ink)) for match, ground, ink in chips if match]
+    assert len({rank for rank, _, _ in ranks}) >= 3
+    assert ranks == [(rank, rank_color(rank), label_color(rank)) for rank, _, _ in ranks]
+
+
+def test_cells_that_run_on_ranks_are_marked(visit):
+    page = visit(PAGES[0]).page
+    marked = page.locator("div.highlight.rl-on-ranks pre")
+    assert marked.count() >= 1
+    assert all(text.startswith("%%px") for text in marked.all_text_contents())
+
+
+def test_every_link_inside_the_site_leads_somewhere(visit, site):
+    missing = []
+    for name in PAGES:
+        page = visit(name).page
+        for link in page.locator("a[href]").evaluate_all("all => all.map(a => a.href)"):
+            parts = urlsplit(link)
+            if parts.scheme != "file":
+                continue
+            target = Path(unquote(parts.path))
+            if not target.is_file():
+                missing.append(f"{name}: {link}")
+            elif parts.fragment and target.suffix == ".html":
+                text = target.read_text(encoding="utf-8")
+                if f'id="{unquote(parts.fragment)}"' not in text:
+                    missing.append(f"{name}: {link}")
+    assert missing == []
+
+
+def test_these_measures_notice_what_is_wrong(visit):
+    seen = visit(PAGES[0], width=390)
+    seen.page.evaluate(
+        """() => {
+          document.querySelector("article").insertAdjacentHTML("beforeend",
+            '<p style="color:#999;background:#fff">too faint</p><div style="width:900px">too wide</div>' +
+            '<img src="https://example.org/x.png">');
+          console.error("planted");
+        }"""
+    )
+    seen.page.wait_for_timeout(200)
+    assert any("too faint" in text for text in seen.page.evaluate(FAINT)["found"])
+    assert seen.page.evaluate(WIDE) != []
+    assert seen.foreign == ["https://example.org/x.png"]
+    assert "planted" in seen.errors

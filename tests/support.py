@@ -1,0 +1,69 @@
+"""What the tests of ranklab share: a notebook without a browser, and looks at processes and texts."""
+
+import re
+from dataclasses import dataclass, field
+
+import psutil
+
+from ranklab.errors import RanklabError
+
+
+@dataclass
+class Shown:
+    """What a cell showed: printed text, displayed bundles, the error that ended it."""
+
+    text: str
+    error: BaseException | None
+    html: str = ""
+    metadata: list[dict] = field(default_factory=list)
+    mimetypes: list[set] = field(default_factory=list)
+
+
+class Notebook:
+    """Runs cells in one IPython shell."""
+
+    def __init__(self):
+        from IPython.core.interactiveshell import InteractiveShell
+
+        self.shell = InteractiveShell.instance()
+        self.names = self.shell.user_ns
+
+    def run(self, cell: str) -> Shown:
+        from IPython.utils.capture import capture_output
+
+        with capture_output() as captured:
+            result = self.shell.run_cell(cell)
+        error = result.error_in_exec or result.error_before_exec
+        printed = captured.stdout
+        if isinstance(error, RanklabError):  # this shell prints an error on stdout; a notebook shows it by itself
+            printed = printed.replace(error._render_traceback_()[0] + "\n", "")
+        texts = [printed] if printed else []
+        texts += [output.data.get("text/plain", "") for output in captured.outputs]
+        return Shown(
+            "\n".join(texts).rstrip("\n"),
+            error,
+            "".join(output.data.get("text/html", "") for output in captured.outputs),
+            [output.metadata or {} for output in captured.outputs],
+            [set(output.data) for output in captured.outputs],
+        )
+
+    def px(self, cell: str, options: str = "") -> Shown:
+        return self.run(f"%%px {options}\n{cell}")
+
+
+def processes_of(home: str) -> list[psutil.Process]:
+    """Return the processes that were started for the world with this private folder."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("RANKLAB_HOME") == home and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def steady(text: str) -> str:
+    """Fail where a text holds what differs between runs or machines."""
+    assert not re.search(r"(/tmp|/home|/root|site-packages|:\d{4,5}\b|\bpid\b)", text), text
+    return text
