@@ -22,7 +22,9 @@ FORMAT = (
     "run `ruff format`; for a chapter `python -m bookkit normalise`",
 )
 KNOWN = "%%time"
-STDIN = ["--no-cache", "--stdin-filename", "book/chapter.ipynb", "-"]
+# What a page shows on a desktop without a scroll bar under the cell.
+LINE = "84"
+STDIN = ["--no-cache", "--line-length", LINE, "--stdin-filename", "book/chapter.ipynb", "-"]
 PX = re.compile(r"\A%%px\b.*")
 
 

@@ -21,7 +21,7 @@ CHIP = (
 )
 PRE = "margin:0;padding:0;border:0;background:none;color:inherit;white-space:pre-wrap;overflow-wrap:anywhere;"
 HEAD = f"grid-column:1/-1;margin:0;padding-left:.6em;border-left:4px solid {ERROR_COLOR};font-weight:600;"
-ADVICE = "grid-column:1/-1;margin:0;opacity:.8;"
+ADVICE = "grid-column:1/-1;margin:0;"
 MANY = 8
 ORDER = ("died", "raised", "freed", "done")
 

@@ -47,9 +47,7 @@ def site():
 @pytest.fixture(scope="session")
 def chromium():
     """A headless Chromium, the system's own."""
-    api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pages are not tested"
-    )
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pages are not tested")
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     path = next(filter(None, map(shutil.which, names)), None)
     if path is None:
