@@ -39,7 +39,7 @@ book: environment ## Build the site from the stored outputs; no rank is started.
 
 lab: environment ## Open the book in JupyterLab.
 	@echo "JupyterLab prints its address below; press Ctrl-C twice to stop it."
-	@exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book
+	@unset IPP_NONINTERACTIVE; exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book
 
 record: environment ## Re-execute all chapters, or CH=path, and store their outputs (authors).
 	@exec $(RUN) -m bookkit record $(CH)

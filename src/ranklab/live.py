@@ -65,6 +65,15 @@ class Live:
             publish(bundle, metadata)
 
 
+def tell(sentence: str) -> None:
+    """Say something about this machine to whoever watches; it is neither recorded nor compared."""
+    kind = _audience()
+    if kind == "notebook":
+        publish({"text/plain": sentence})
+    elif kind == "terminal":
+        print(sentence, file=sys.stderr)
+
+
 def publish(bundle: dict[str, str], metadata: dict | None = None) -> None:
     """Show a MIME bundle where there is IPython; print its text elsewhere."""
     if _shell() is None:

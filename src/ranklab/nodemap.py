@@ -12,16 +12,16 @@ ALL = "display:flex;flex-wrap:wrap;gap:.7em;align-items:flex-start;margin:.3em 0
 NAME = "font:600 .8em/1.6 system-ui,sans-serif;"
 
 
-def text_map(nodes: Sequence[int], backend: str) -> str:
+def text_map(nodes: Sequence[int]) -> str:
     """Return one line a node: its ranks, with their local ranks."""
-    lines = [headline(nodes, backend)]
+    lines = [headline(nodes)]
     for node in range(len(nodes)):
         ranks = [place for place in places(nodes) if place.node_rank == node]
         lines.append(f"node {node}   " + "   ".join(f"rank {place.rank} (local {place.local_rank})" for place in ranks))
     return "\n".join(lines)
 
 
-def html_map(nodes: Sequence[int], backend: str) -> str:
+def html_map(nodes: Sequence[int]) -> str:
     """Return a box a node with its ranks in their colours; needs no style sheet."""
     boxes = []
     for node in range(len(nodes)):
@@ -34,12 +34,12 @@ def html_map(nodes: Sequence[int], backend: str) -> str:
             f'<div class="rl-node" style="{NODE}"><div class="rl-node-name" style="{NAME}">node {node}</div>'
             f'<div class="rl-ranks">{ranks}</div></div>'
         )
-    head = f'<p class="rl-head" style="margin:.2em 0;">{headline(nodes, backend)}</p>'
+    head = f'<p class="rl-head" style="margin:.2em 0;">{headline(nodes)}</p>'
     return f'{head}<div class="rl-nodes" style="{ALL}">{"".join(boxes)}</div>'
 
 
-def headline(nodes: Sequence[int], backend: str) -> str:
+def headline(nodes: Sequence[int]) -> str:
     """Say how many ranks on how many nodes."""
     size = sum(nodes)
     ranks = f"{size} rank{'s' if size > 1 else ''}"
-    return f"{ranks} on {len(nodes)} node{'s' if len(nodes) > 1 else ''}, {backend}"
+    return f"{ranks} on {len(nodes)} node{'s' if len(nodes) > 1 else ''}"

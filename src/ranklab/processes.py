@@ -21,7 +21,7 @@ from .errors import RanklabError
 from .gpus import visible_gpus
 from .launcher import CONTROLLER_CMD, RankSetLauncher, end_all
 from .layout import LOOPBACK, name_ranks, places, watchdog_path
-from .live import Live
+from .live import Live, tell
 from .rank import BACKEND
 from .watchdog import ask
 
@@ -45,7 +45,7 @@ class Processes:
 
     def __init__(self, nodes: Sequence[int]) -> None:
         self.size = sum(nodes)
-        self.backend = "nccl" if visible_gpus() >= max(nodes) and len(nodes) == 1 else "gloo"
+        self.backend = _choose_backend(nodes)
         self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
         self._owned = {OWNER: str(os.getpid()), HOME: str(self.home)}
         self._port = _reserve_port()
@@ -175,6 +175,17 @@ class Processes:
             end_all(helpers)
         self._port.close()
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def _choose_backend(nodes: Sequence[int]) -> str:
+    """NCCL where each rank has a GPU of its own: it takes no two ranks on one GPU. Nodes share this machine's GPUs."""
+    gpus = visible_gpus()
+    if gpus >= sum(nodes):
+        return "nccl"
+    if gpus:
+        have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
+        tell(f"{have} fewer than {sum(nodes)} ranks: the ranks use the CPU and gloo.")
+    return "gloo"
 
 
 def _reserve_port() -> socket.socket:

@@ -42,7 +42,7 @@ def start(size: int | None = None, *, nodes: Sequence[int] | None = None, timeou
     global _current
     layout = read_layout(size, nodes)
     if _current is not None and _current.running:
-        running = headline(_current.nodes, _current.backend)
+        running = headline(_current.nodes)
         if _current.nodes != layout:
             raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
         publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
@@ -202,11 +202,11 @@ class World:
 
     def __repr__(self) -> str:
         if not self.running:
-            return f"stopped: {headline(self.nodes, self.backend)}"
-        return text_map(self.nodes, self.backend)
+            return f"stopped: {headline(self.nodes)}"
+        return text_map(self.nodes)
 
     def _repr_html_(self) -> str | None:
-        return html_map(self.nodes, self.backend) if self.running else None
+        return html_map(self.nodes) if self.running else None
 
 
 def _point_magics_here() -> None:

@@ -64,7 +64,7 @@ def test_a_bad_start_costs_nothing(notebook, call, part):
 def test_a_second_start_of_the_same_ranks_gives_them_back(notebook):
     notebook.px("kept = 2")
     shown = notebook.run("again = ranklab.start(4)")
-    assert shown.text == "Already running: 4 ranks on 1 node, gloo. world.restart() makes new ones."
+    assert shown.text == "Already running: 4 ranks on 1 node. world.restart() makes new ones."
     assert notebook.run("print(again is world, world.pull('kept'))").text == "True [2, 2, 2, 2]"
 
 
@@ -100,7 +100,7 @@ def test_a_device_is_the_cpu_or_a_gpu_of_ones_own(notebook):
 
 def test_the_display_draws_the_nodes(notebook):
     shown = notebook.run("world")
-    assert "4 ranks on 1 node, gloo" in repr(notebook.names["world"])
+    assert "4 ranks on 1 node" in repr(notebook.names["world"])
     html = notebook.names["world"]._repr_html_()
     assert html.count('class="rl-node"') == 1 and html.count('class="rl-rank"') == 4
     assert shown.error is None
