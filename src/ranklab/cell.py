@@ -50,9 +50,12 @@ def wait_for(world: World, replies: dict, timeout: float, live: Live) -> CellOut
     for reply in replies.values():
         reply.wait_for_output(max(0, output_deadline - time.monotonic()))
     outcomes = [_outcome(rank, reply) for rank, reply in replies.items()]
+    alive = world.processes.alive()
     for outcome in outcomes:
         if outcome.rank in stuck:
             _tell_freed(outcome, where.get(outcome.rank))
+        if outcome.rank not in alive:
+            outcome.state = "died"
         if outcome.state == "died":
             outcome.note = world.processes.how_it_died(outcome.rank)
     return _summary(outcomes, reason, timeout)
@@ -128,7 +131,7 @@ def _summary(outcomes: list[RankOutcome], reason: str, timeout: float) -> CellOu
     if reason == "interrupted":
         result.headline = f"You stopped {name_ranks([entry.rank for entry in outcomes])}."
     elif unfinished:
-        result.headline = f"{name_ranks(unfinished)} did not finish within {timeout:g} s."
+        result.headline = f"{name_ranks(unfinished)} did not finish within {timeout:g} s{_still_in(outcomes)}."
     elif by_state["died"]:
         result.headline = next(entry.note for entry in outcomes if entry.state == "died")
     elif by_state["raised"]:
@@ -143,6 +146,13 @@ def _summary(outcomes: list[RankOutcome], reason: str, timeout: float) -> CellOu
             )
         result.advice = f"{kept} Process groups are gone: dist.init_process_group() makes a new one."
     return result
+
+
+def _still_in(outcomes: list[RankOutcome]) -> str:
+    """Name the library call in which all unfinished ranks were, if there is such a call."""
+    calls = {outcome.traceback[-1] for outcome in outcomes if outcome.state == "freed" and outcome.traceback}
+    call = calls.pop() if len(calls) == 1 else ""
+    return f": still {call}" if call.startswith("in ") else ""
 
 
 def _outcome(rank: int, reply, tail: int = 0) -> RankOutcome:
@@ -163,5 +173,6 @@ def _outcome(rank: int, reply, tail: int = 0) -> RankOutcome:
     else:
         outcome.state = "raised"
         outcome.traceback = clean(failure.traceback).rstrip("\n").split("\n")
-        outcome.error = outcome.traceback[-1]
+        said = str(failure.evalue)
+        outcome.error = said if said.startswith(failure.ename) else f"{failure.ename}: {said}"
     return outcome

@@ -14,10 +14,12 @@ from typing import Any
 
 from .layout import Place, name_ranks, places
 from .outcome import clean
+from .trace import describe
 from .world import current
 
 DEADLINE = 5.0
 LENGTHS = (0, 1, 8, 10)
+NUMBERS = ("node_rank", "local_rank", "local_world_size", "world_size", "nnodes")
 
 
 def my_share(answer: Callable[[list, int, int], list]) -> None:
@@ -25,28 +27,29 @@ def my_share(answer: Callable[[list, int, int], list]) -> None:
 
     Args:
         answer: ``my_share(items, rank, world_size)`` returns the items of one rank. It runs on every rank with
-            lists of 0, 1, 8 and 10 items.
+            lists of 0, 1, 8 and 10 items and every world size from 2 up to that of the running world.
 
     Exercise of the chapter *your-first-ranks*.
     """
     for length in LENGTHS:
         items = list(range(length))
-        shares = _on_ranks(_call_with_place, answer, items)
+        shares = _on_ranks(_call_with_places, answer, items)
         if shares is None:
             return
-        if problem := _share_problem(items, shares):
-            print(f"Not yet. With {length} item{'s' * (length != 1)}: {problem}")
-            return
-    print(f"Correct: on {len(shares)} ranks every item has one owner and no rank has two more than another.")
+        for size in range(min(2, len(shares)), len(shares) + 1):
+            if problem := _share_problem(items, [share[size] for share in shares[:size]]):
+                print(f"Not yet. With {length} item{'s' * (length != 1)} on {size} ranks: {problem}")
+                return
+    print("Correct: every item has one owner, and no share is more than one item longer than another.")
 
 
 def _share_problem(items: list, shares: list) -> str:
     for rank, share in enumerate(shares):
         if not isinstance(share, list):
             return f"rank {rank} returned {type(share).__name__}, not a list."
-    owners = Counter(item for share in shares for item in share)
-    if strangers := [item for item in owners if item not in items]:
+    if strangers := [item for share in shares for item in share if item not in items]:
         return f"{strangers[0]!r} is in a share but not among the items."
+    owners = Counter(item for share in shares for item in share)
     if doubled := [item for item, count in owners.items() if count > 1]:
         who = [rank for rank, share in enumerate(shares) if doubled[0] in share]
         return f"item {doubled[0]} belongs to {name_ranks(who)}, it should belong to one rank."
@@ -54,7 +57,7 @@ def _share_problem(items: list, shares: list) -> str:
         return f"nobody has {'item' if len(lost) == 1 else 'items'} {', '.join(map(str, lost))}."
     sizes = [len(share) for share in shares]
     if max(sizes) - min(sizes) > 1:
-        return f"the shares have {sizes} items: the largest rank makes all others wait."
+        return f"the shares have {sizes} items; the longest may be one longer than the shortest."
     return ""
 
 
@@ -111,52 +114,75 @@ def cluster_numbers(answer: Callable[[int, list[int]], Mapping[str, int]]) -> No
         return
     for nodes, truths in [(world.nodes, live), *((nodes, places(nodes)) for nodes in ((1, 3), (2, 2, 2), (8, 8)))]:
         for truth in truths:
-            given = answer(truth.rank, list(nodes))
-            for name in ("node_rank", "local_rank", "local_world_size", "world_size", "nnodes"):
-                if given.get(name) != getattr(truth, name):
-                    print(
-                        f"Not yet. With nodes={list(nodes)}, rank {truth.rank} has {name} {getattr(truth, name)}, "
-                        f"your answer is {given.get(name)!r}."
-                    )
-                    return
+            if problem := _place_problem(answer, truth, list(nodes)):
+                print(f"Not yet. With nodes={list(nodes)}, rank {truth.rank}: {problem}")
+                return
     print(f"Correct: the {world.size} ranks that run say the same, and three other clusters agree.")
 
 
+def _place_problem(answer: Callable, truth: Place, nodes: list[int]) -> str:
+    try:
+        given = answer(truth.rank, nodes)
+    except Exception as error:
+        return f"your answer raised {describe(error)}"
+    if not isinstance(given, Mapping):
+        return f"your answer is {given!r}, not a dictionary."
+    for name in NUMBERS:
+        if name not in given:
+            return f"your answer has no {name!r}."
+        if given[name] != getattr(truth, name):
+            return f"{name} is {getattr(truth, name)}, your answer is {given[name]!r}."
+    return ""
+
+
 def device_index(answer: Callable[[int, list[int]], int]) -> None:
-    """Grade the choice of a GPU under four ways of launching two nodes with eight GPUs each.
+    """Grade the choice of a GPU under five ways of launching on a node with eight GPUs.
 
     Args:
-        answer: ``device_index(local_rank, visible)`` returns the index for ``torch.cuda.set_device``. ``visible``
-            lists the GPUs of the node that this process can see, as ``CUDA_VISIBLE_DEVICES`` does.
+        answer: ``device_index(local_rank, visible)`` returns the index for ``torch.cuda.set_device``, or raises where
+            the process has no GPU of its own. ``visible`` lists the GPUs of the node that this process can see, as
+            ``CUDA_VISIBLE_DEVICES`` does.
 
     Exercise of the chapter *rank-local-rank-world-size*.
     """
     for case, local_rank, visible, wanted in LAUNCHES:
-        index = answer(local_rank, list(visible))
-        if not isinstance(index, int) or not 0 <= index < len(visible):
-            has = "only index 0" if len(visible) == 1 else f"indices 0 to {len(visible) - 1}"
-            print(f"Not yet. {case}: local rank {local_rank} sees {len(visible)} GPU(s), so {has}, not {index!r}.")
+        if problem := _device_problem(answer, local_rank, list(visible), wanted):
+            print(f"Not yet. {case}: local rank {local_rank} sees cards {list(visible)}. {problem}")
             return
-        if visible[index] != wanted:
-            print(f"Not yet. {case}: local rank {local_rank} gets GPU {visible[index]}, which belongs to another rank.")
-            return
-    print(f"Correct: every rank has a GPU of its own in all {len(LAUNCHES)} cases.")
+    print(f"Correct: in all {len(LAUNCHES)} cases a rank has a card of its own, or an error says that it has none.")
 
 
-# How the case is launched, the local rank, the GPUs it sees, the one that is its own.
+def _device_problem(answer: Callable, local_rank: int, visible: list[int], wanted: int | None) -> str:
+    try:
+        index = answer(local_rank, visible)
+    except Exception as error:
+        return "" if wanted is None else f"Your answer raised {describe(error)}"
+    if wanted is None:
+        return f"None of them is its own; your answer is {index!r} instead of an error."
+    if not isinstance(index, int) or not 0 <= index < len(visible):
+        return f"There is no index {index!r} in that list."
+    if visible[index] != wanted:
+        return f"Your answer is index {index}, card {visible[index]}, which belongs to another rank."
+    return ""
+
+
+# How the job is launched, the local rank, the cards it sees, the one that is its own (None: there is none).
 LAUNCHES = [
     *[("torchrun, eight processes", rank, range(8), rank) for rank in range(8)],
     *[("CUDA_VISIBLE_DEVICES=4,5 torchrun, two processes", rank, (4, 5), 4 + rank) for rank in range(2)],
     *[("srun --gpus-per-task=1, eight tasks", rank, (rank,), rank) for rank in range(8)],
     *[("CUDA_VISIBLE_DEVICES=7,3 torchrun, two processes", rank, (7, 3), (7, 3)[rank]) for rank in range(2)],
+    *[("CUDA_VISIBLE_DEVICES=4,5 torchrun, four processes", rank, (4, 5), None) for rank in (2, 3)],
 ]
 
 
 # -- what runs on a rank, and how it comes back ------------------------------------------------------------------
 
 
-def _call_with_place(answer: Callable, items: list) -> Any:
-    return answer(items, int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]))
+def _call_with_places(answer: Callable, items: list) -> dict[int, Any]:
+    """Answer for this rank in every world that is large enough to have it."""
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    return {size: answer(list(items), rank, size) for size in range(rank + 1, world_size + 1)}
 
 
 def _make_group() -> None:

@@ -24,7 +24,7 @@ class RankEngine(IPEngine):
         """Register, then prepare the shell that ipyparallel has made on the way."""
         await super().complete_registration(*args, **kwargs)
         prepare_shell(self.kernel.shell)
-        watchdog = Watchdog(watchdog_path(os.environ[HOME], int(os.environ["RANK"])))
+        self.kernel.shell.watchdog = watchdog = Watchdog(watchdog_path(os.environ[HOME], int(os.environ["RANK"])))
         watchdog.watch(self.kernel.shell)
 
 
@@ -45,6 +45,14 @@ def prepare_shell(shell) -> None:
     shell.showsyntaxerror = lambda *_, **__: show()
 
 
+def forget_other_jobs() -> None:
+    """Drop variables of a job inside which this notebook may run; they would tell the ranks about other ranks."""
+    for name in list(os.environ):
+        if name in ("NODE_RANK", "WORLD_RANK") or name.startswith("TORCHELASTIC_"):
+            del os.environ[name]
+
+
 if __name__ == "__main__":
+    forget_other_jobs()
     watch_owner()
     RankEngine.launch_instance()

@@ -143,11 +143,11 @@ def read_ranks(text: str, size: int) -> list[int]:
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise WorldError(f"--ranks takes numbers, for example --ranks 0,2 or --ranks 1-3, not {text!r}.")
-        chosen |= set(range(int(first), int(last if dash else first) + 1))
-    beyond = sorted(rank for rank in chosen if rank >= size)
-    if beyond:
-        has = "only rank 0" if size == 1 else f"ranks 0 to {size - 1}"
-        raise WorldError(f"There is no rank {beyond[0]}: this world has {has}.")
+        end = int(last if dash else first)
+        if end >= size:
+            has = "only rank 0" if size == 1 else f"ranks 0 to {size - 1}"
+            raise WorldError(f"There is no rank {end}: this world has {has}.")
+        chosen |= set(range(int(first), end + 1))
     if not chosen:
         raise WorldError(f"--ranks {text} names no rank.")
     return sorted(chosen)

@@ -7,6 +7,17 @@ import sys
 from typing import Any
 
 
+def greet() -> int:
+    """Answer the first question of the notebook: which rank is this?
+
+    By now all connections to the notebook stand, so the watchdog learns which ones never to cut.
+    """
+    from IPython import get_ipython
+
+    get_ipython().watchdog.settle()
+    return int(os.environ["RANK"])
+
+
 def leave_group(master_port: int) -> bool:
     """Destroy this rank's process group, if it has one, so that ``dist.init_process_group()`` works again.
 

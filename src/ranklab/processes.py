@@ -22,6 +22,7 @@ from .gpus import visible_gpus
 from .launcher import CONTROLLER_CMD, RankSetLauncher, end_all
 from .layout import LOOPBACK, name_ranks, places, watchdog_path
 from .live import Live, tell
+from .on_rank import greet
 from .rank import BACKEND
 from .watchdog import ask
 
@@ -72,10 +73,13 @@ class Processes:
     def _start(self, nodes: Sequence[int]) -> None:
         live = Live()
         environments = [self._environment(place) for place in places(nodes)]
-        self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
-        engine_set = self._cluster.start_engines_sync(self.size, environments=environments)
-        self._set = self._cluster.engines[engine_set]
-        self.client = self._cluster.connect_client_sync()
+        try:
+            self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
+            engine_set = self._cluster.start_engines_sync(self.size, environments=environments)
+            self._set = self._cluster.engines[engine_set]
+            self.client = self._cluster.connect_client_sync()
+        except (OSError, RuntimeError, ipp.error.IPythonError) as error:
+            raise RanklabError(f"ipyparallel's controller did not start: {error}") from error
         self._await(list(range(self.size)), live, f"starting {name_ranks(range(self.size))}")
         live.finish()
 
@@ -97,6 +101,10 @@ class Processes:
             if live.due():
                 live.show({"text/plain": f"{doing}: {len(self.client.ids)} of {self.size} up, {live.seconds} s"})
             time.sleep(0.02)
+        answers = {rank: self.client[rank].apply_async(greet) for rank in ranks}
+        for rank, answer in answers.items():
+            said = answer.get(max(0, deadline - time.monotonic()))
+            assert said == rank, f"engine {rank} is rank {said}"
 
     def _why_not(self, dead: list[int]) -> str:
         if not dead:
@@ -178,13 +186,18 @@ class Processes:
 
 
 def _choose_backend(nodes: Sequence[int]) -> str:
-    """NCCL where each rank has a GPU of its own: it takes no two ranks on one GPU. Nodes share this machine's GPUs."""
+    """NCCL where each rank has a GPU of its own: it takes no two ranks on one GPU.
+
+    Nodes laid out on one machine would count the same GPUs twice, each from local rank 0.
+    """
     gpus = visible_gpus()
-    if gpus >= sum(nodes):
-        return "nccl"
-    if gpus:
+    if gpus and len(nodes) > 1:
+        tell("Several nodes on one machine would share its GPUs: the ranks use the CPU and gloo.")
+    elif gpus and gpus < nodes[0]:
         have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
-        tell(f"{have} fewer than {sum(nodes)} ranks: the ranks use the CPU and gloo.")
+        tell(f"{have} fewer than {nodes[0]} ranks: the ranks use the CPU and gloo.")
+    elif gpus:
+        return "nccl"
     return "gloo"
 
 

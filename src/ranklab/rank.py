@@ -12,10 +12,12 @@ BACKEND = "RANKLAB_BACKEND"
 
 
 def device() -> torch.device:
-    """Return the device of this rank: ``cuda:LOCAL_RANK`` where every rank of the node has a GPU, else ``cpu``.
+    """Return the device of this rank: a GPU of its own, or ``cpu`` on all ranks of a node with too few GPUs.
 
-    The index counts the GPUs that this process can see (``CUDA_VISIBLE_DEVICES``). Where a launcher shows each
-    rank one GPU only, that GPU is ``cuda:0`` for all of them.
+    The index of a GPU counts those that this process can see (``CUDA_VISIBLE_DEVICES``), so it is the local rank
+    where all ranks of a node see the same list. Some launchers show each rank one GPU only (``srun
+    --gpus-per-task=1``); then it is ``cuda:0`` for all of them. torchrun and ranklab never do that, so under them
+    one visible GPU for several ranks is too few.
 
     Returns:
         A ``torch.device``.
@@ -23,7 +25,7 @@ def device() -> torch.device:
     Raises:
         WorldError: called in the notebook's kernel, which is not a rank.
 
-    Used from the chapter *your-first-ranks* on.
+    Used from the chapters on data parallelism on.
     """
     from .errors import WorldError
 
@@ -34,9 +36,9 @@ def device() -> torch.device:
     if os.environ.get(BACKEND, "nccl") != "nccl" or not torch.cuda.is_available():
         return torch.device("cpu")
     visible = torch.cuda.device_count()
-    local_rank = int(os.environ["LOCAL_RANK"])
-    if visible == 1:
+    if visible >= int(os.environ["LOCAL_WORLD_SIZE"]):
+        return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    same_list_for_all = "TORCHELASTIC_RUN_ID" in os.environ or BACKEND in os.environ
+    if visible == 1 and not same_list_for_all:
         return torch.device("cuda", 0)
-    if local_rank < visible:
-        return torch.device("cuda", local_rank)
     return torch.device("cpu")

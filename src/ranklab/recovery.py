@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from .world import World
 
 PATIENCE = 2.0
+# Leaving a group takes milliseconds; on a machine that is busy with other things it may take its time.
+LEAVE_PATIENCE = 5.0
 
 
 def free(world: World, stuck: dict) -> dict[int, dict]:
@@ -44,11 +46,19 @@ def free(world: World, stuck: dict) -> dict[int, dict]:
 
 
 def regroup(world: World) -> None:
-    """Take the ranks that are alive out of their process group, so that they can make a new one."""
+    """Take the ranks that are alive out of their process group, so that they can make a new one.
+
+    An idle rank can hold a collective that it never waited for; leaving the group would then block, so all
+    connections are cut first. A rank that blocks all the same gets a new process.
+    """
     port = world.processes.new_master_port()
-    left = world.processes.alive()
-    if left:
-        world.view(left).apply_async(leave_group, port).wait(PATIENCE)
+    alive = world.processes.alive()
+    for rank in alive:
+        world.processes.ask(rank, "cut")
+    leaving = {rank: world.view(rank).apply_async(leave_group, port) for rank in alive}
+    if not _all_done(leaving, LEAVE_PATIENCE):
+        _signal(world, leaving, alive, signal.SIGKILL)
+        _all_done(leaving, PATIENCE)
 
 
 def _in_torch(place: dict | None) -> bool:

@@ -19,7 +19,7 @@ PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
 WRAPPERS = {"torch.distributed.c10d_logger", "contextlib", "functools"}
 
 
-def cut_traceback(error: BaseException) -> list[str]:
+def cut_traceback(error: BaseException, seen: frozenset[int] = frozenset()) -> list[str]:
     """Return the traceback of an error, cut to the frames that stand in cells.
 
     The last frame is named even where it stands in a library, because "in torch.distributed.all_reduce" is what
@@ -27,6 +27,7 @@ def cut_traceback(error: BaseException) -> list[str]:
 
     Args:
         error: the exception, with its ``__traceback__``.
+        seen: identities of the errors told already: ``raise e from e`` makes an error its own cause.
 
     Returns:
         Lines of plain text, without paths, process ids or colour codes, so that they are the same on every run.
@@ -35,8 +36,9 @@ def cut_traceback(error: BaseException) -> list[str]:
     if isinstance(error, SyntaxError):
         return _syntax_error(error)
     lines = []
-    if error.__cause__ is not None:
-        lines += [*cut_traceback(error.__cause__), "… which led to:"]
+    seen |= {id(error)}
+    if error.__cause__ is not None and id(error.__cause__) not in seen:
+        lines += [*cut_traceback(error.__cause__, seen), "… which led to:"]
     lines += _frames(error.__traceback__)
     return [*lines, describe(error)]
 

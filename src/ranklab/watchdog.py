@@ -50,10 +50,11 @@ class Watchdog:
         shell.events.register("pre_run_cell", self._begin)
         shell.events.register("post_run_cell", self._end)
 
+    def settle(self) -> None:
+        """Take what is connected now for the notebook's own, never to be cut; nothing of the reader's has run yet."""
+        self._ours = {inode for inode, _ in _connections()}
+
     def _begin(self, *_) -> None:
-        if not self._ours:
-            # Nothing of the reader's has run yet: what is connected now belongs to the notebook, not to torch.
-            self._ours = {inode for inode, _ in _connections()}
         self._cell_began = time.monotonic()
 
     def _end(self, *_) -> None:
@@ -64,20 +65,20 @@ class Watchdog:
         while True:
             connection, _ = self._server.accept()
             with connection, contextlib.suppress(OSError):  # whoever asked may have gone
-                question = connection.recv(16).decode()
-                connection.sendall(json.dumps(answers[question]()).encode())
+                answer = answers.get(connection.recv(16).decode(errors="replace"))
+                if answer is not None:
+                    connection.sendall(json.dumps(answer()).encode())
 
     def where(self) -> dict:
         """Return where the main thread is: ``busy``, ``seconds``, ``lines`` in cells and the library ``call``."""
-        began = self._cell_began
-        if began is None:
+        lines, call = position(sys._current_frames().get(self._rank_thread))
+        if self._cell_began is None and not lines:
             return {"busy": False}
-        frame = sys._current_frames().get(self._rank_thread)
-        lines, call = position(frame)
-        return {"busy": True, "seconds": time.monotonic() - began, "lines": lines, "call": call}
+        seconds = time.monotonic() - (self._cell_began or time.monotonic())
+        return {"busy": True, "seconds": seconds, "lines": lines, "call": call}
 
     def cut(self) -> int:
-        """Shut down every TCP connection that was made since the first cell; return how many.
+        """Shut down every TCP connection that was made since the rank was greeted; return how many.
 
         Gloo notices at once and raises in the thread that waits. The notebook's own connections stay.
         """

@@ -45,6 +45,7 @@ def start(size: int | None = None, *, nodes: Sequence[int] | None = None, timeou
         running = headline(_current.nodes)
         if _current.nodes != layout:
             raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
+        _current.timeout = timeout
         publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
         return _current
     _current = World(layout, timeout)
@@ -181,6 +182,7 @@ class World:
             self.processes.replace(dead)
 
     def _everyone(self) -> ipp.DirectView:
+        self._require().heal()
         return self.view(range(self.size))
 
     def _answers(self, reply) -> list[Any]:

@@ -31,11 +31,16 @@ def last_takes_the_rest(items, rank, world_size):
     ("answer", "sentence"),
     [
         (lambda items, rank, world_size: items[rank::world_size], "Correct"),
-        (lambda items, rank, world_size: items, "belongs to ranks 0–3, it should belong to one rank."),
-        (floor_share, "With 1 item: nobody has item 0."),
-        (last_takes_the_rest, "the largest rank makes all others wait"),
+        (lambda items, rank, world_size: items, "item 0 belongs to ranks 0, 1, it should belong to one rank."),
+        (lambda items, rank, world_size: items[rank::4], "With 8 items on 2 ranks: nobody has items 2, 3, 6, 7."),
+        (floor_share, "With 1 item on 2 ranks: nobody has item 0."),
+        (
+            last_takes_the_rest,
+            "on 3 ranks: the shares have [2, 2, 4] items; the longest may be one longer than the shortest.",
+        ),
         (lambda items, rank, world_size: [i + 1 for i in items[rank::world_size]], "not among the items"),
         (lambda items, rank, world_size: None, "rank 0 returned NoneType, not a list."),
+        (lambda items, rank, world_size: [items[rank::world_size]], "is in a share but not among the items"),
         (lambda items, rank: items, "raised TypeError"),
     ],
 )
@@ -44,8 +49,8 @@ def test_my_share(notebook, capsys, answer, sentence):
 
 
 def test_a_ceiling_leaves_ranks_without_work(notebook, capsys):
-    """10 items on 4 ranks: 3, 3, 3, 1 differ by two."""
-    assert "[3, 3, 3, 1]" in verdict(capsys, check.my_share, ceiling_share)
+    """One item too many for the last rank: eight items on four ranks are fine, ten on three are 4, 4, 2."""
+    assert "With 10 items on 3 ranks: the shares have [4, 4, 2] items" in verdict(capsys, check.my_share, ceiling_share)
 
 
 def right_total(value):
@@ -65,6 +70,12 @@ def only_rank_zero_calls(value):
         result = torch.tensor(value)
         dist.all_reduce(result)
         return result.item()
+
+
+def reduces_a_number(value):
+    import torch.distributed as dist
+
+    dist.all_reduce(value)
 
 
 def everyone_returns(value):
@@ -95,7 +106,8 @@ def takes_the_maximum(value):
     ("answer", "sentence"),
     [
         (right_total, "Correct: rank 0 has 1111"),
-        (only_rank_zero_calls, "rank 0 did not finish within 5 s."),
+        (only_rank_zero_calls, "Not yet. rank 0 did not finish within 5 s"),
+        (reduces_a_number, "ranks 0–3 raised TypeError: Invalid function argument"),
         (everyone_returns, "ranks 1–3 should return None, but rank 1 returned 1111."),
         (forgets_to_reduce, "Rank 0 returned 1; one process that adds all values gets 1111."),
         (takes_the_maximum, "Rank 0 returned 1000;"),
@@ -124,15 +136,27 @@ def right_place(rank, nodes):
     ("change", "sentence"),
     [
         (lambda rank, nodes: {}, "Correct"),
-        (lambda rank, nodes: {"node_rank": rank // nodes[0]}, "has node_rank"),
-        (lambda rank, nodes: {"local_rank": rank}, "has local_rank"),
-        (lambda rank, nodes: {"local_world_size": nodes[0]}, "has local_world_size"),
-        (lambda rank, nodes: {"world_size": len(nodes)}, "has world_size"),
-        (lambda rank, nodes: {"nnodes": sum(nodes)}, "has nnodes"),
+        (lambda rank, nodes: {"node_rank": rank // nodes[0]}, "node_rank is "),
+        (lambda rank, nodes: {"local_rank": rank}, "local_rank is "),
+        (lambda rank, nodes: {"local_world_size": nodes[0]}, "local_world_size is "),
+        (lambda rank, nodes: {"world_size": len(nodes)}, "world_size is "),
+        (lambda rank, nodes: {"nnodes": sum(nodes)}, "nnodes is "),
     ],
 )
 def test_cluster_numbers(notebook, capsys, change, sentence):
     answer = lambda rank, nodes: right_place(rank, nodes) | change(rank, nodes)  # noqa: E731
+    assert sentence in verdict(capsys, check.cluster_numbers, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        (lambda rank, nodes: None, "your answer is None, not a dictionary."),
+        (lambda rank, nodes: {"node_rank": 0}, "your answer has no 'local_rank'."),
+        (lambda rank, nodes: 1 / 0, "your answer raised ZeroDivisionError: division by zero"),
+    ],
+)
+def test_an_answer_of_another_shape_is_told(notebook, capsys, answer, sentence):
     assert sentence in verdict(capsys, check.cluster_numbers, answer)
 
 
@@ -143,15 +167,26 @@ def test_a_drawn_cluster_is_uneven_and_the_same_for_the_same_seed():
         assert 4 <= sum(nodes) <= 6 and len(set(nodes)) > 1
 
 
+def right_device(local_rank, visible):
+    if len(visible) == 1:
+        return 0
+    if local_rank >= len(visible):
+        raise ValueError("more processes than GPUs")
+    return local_rank
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (lambda local_rank, visible: 0 if len(visible) == 1 else local_rank, "Correct"),
+        (right_device, "Correct"),
         (lambda local_rank, visible: local_rank, "srun --gpus-per-task=1"),
+        (lambda local_rank, visible: 0 if len(visible) == 1 else local_rank, "your answer is 2 instead of an error"),
+        (lambda local_rank, visible: local_rank % len(visible), "your answer is 0 instead of an error"),
         (lambda local_rank, visible: visible[local_rank % len(visible)], "CUDA_VISIBLE_DEVICES=4,5"),
         (lambda local_rank, visible: 0, "belongs to another rank"),
-        (lambda local_rank, visible: local_rank + 8, "indices 0 to 7, not 8"),
-        (lambda local_rank, visible: None, "not None"),
+        (lambda local_rank, visible: local_rank + 8, "There is no index 8"),
+        (lambda local_rank, visible: None, "There is no index None"),
+        (lambda local_rank, visible: visible.index(local_rank), "Your answer raised ValueError"),
     ],
 )
 def test_device_index(capsys, answer, sentence):

@@ -1,5 +1,6 @@
 """A world: starting, asking, stopping, and every wrong way to do it."""
 
+import socket
 import subprocess
 import sys
 import textwrap
@@ -87,6 +88,12 @@ def test_pull_of_a_variable_that_some_ranks_lack_names_them(notebook):
     sentence(notebook.run("world.pull('only_here')"), "No variable 'only_here' on ranks 1, 2")
 
 
+def test_pull_replaces_a_rank_that_has_died(notebook):
+    notebook.px("import os; there = 1")
+    notebook.px("import os\nif os.environ['RANK'] == '3': os._exit(1)")
+    sentence(notebook.run("world.pull('there')"), "No variable 'there' on rank 3")
+
+
 def test_the_kernel_is_not_a_rank(notebook):
     assert notebook.run("import os; print('RANK' in os.environ)").text == "False"
     sentence(notebook.run("ranklab.device()"), "not a rank")
@@ -121,6 +128,23 @@ def test_commands_are_what_one_would_type(notebook):
     assert len(lines) == 4
     assert lines[3].startswith("RANK=3 LOCAL_RANK=3 WORLD_SIZE=4")
     assert lines[3].endswith("MASTER_PORT=$PORT python train.py &")
+
+
+def test_the_commands_run_a_program_by_hand(notebook, tmp_path):
+    """What ``world.commands`` prints is typed into a shell and gives the sum."""
+    script = tmp_path / "sum.py"
+    script.write_text(
+        "import torch, torch.distributed as dist\n"
+        "dist.init_process_group()\n"
+        "x = torch.tensor(dist.get_rank()); dist.all_reduce(x); print(x.item())\n"
+        "dist.destroy_process_group()\n"
+    )
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    lines = notebook.names["world"].commands(str(script)).replace("python ", f"{sys.executable} ")
+    run = subprocess.run(["bash", "-c", f"PORT={port}\n{lines}\nwait"], capture_output=True, text=True, timeout=90)
+    # Four processes share one pipe, so a line of one may end behind that of another.
+    assert "".join(run.stdout.split()) == "6666", run.stderr
 
 
 def test_restart_gives_new_processes_in_the_same_places(notebook):
