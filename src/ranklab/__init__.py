@@ -26,11 +26,17 @@ if TYPE_CHECKING:
 __all__ = ["RankError", "RankTimeout", "RanklabError", "WorldError", "check", "device", "node_map", "start", "timeline"]
 
 
-def start(size: int | None = None, *, nodes: Sequence[int] | None = None, timeout: float = 60.0) -> World:
+def start(
+    size: int | None = None,
+    *,
+    nodes: Sequence[int] | None = None,
+    timeout: float = 60.0,
+    launcher: str | None = None,
+) -> World:
     """Start ranks on this machine; see :func:`ranklab.world.start`, which this loads on first use."""
     from .world import start as start_world
 
-    return start_world(size, nodes=nodes, timeout=timeout)
+    return start_world(size, nodes=nodes, timeout=timeout, launcher=launcher)
 
 
 def __getattr__(name: str):

@@ -5,7 +5,11 @@ Adds to the stock engine: the dead man's switch, the watchdog, and tracebacks cu
 
 from __future__ import annotations
 
+import importlib
 import os
+import signal
+import sys
+import threading
 
 from ipyparallel.engine.app import IPEngine
 
@@ -19,6 +23,7 @@ class RankEngine(IPEngine):
     """An ipyparallel engine whose errors end in the reader's cell, not in IPython's."""
 
     name = "ipengine"
+    registered = None  # called with the engine's id, where somebody wants to know it
 
     async def complete_registration(self, *args, **kwargs) -> None:
         """Register, then prepare the shell that ipyparallel has made on the way."""
@@ -26,6 +31,29 @@ class RankEngine(IPEngine):
         prepare_shell(self.kernel.shell)
         self.kernel.shell.watchdog = watchdog = Watchdog(watchdog_path(os.environ[HOME], int(os.environ["RANK"])))
         watchdog.watch(self.kernel.shell)
+        if not self.enable_nanny:
+            self.kernel.control_handlers["signal_request"] = self._signal_request
+        if self.registered is not None:
+            self.registered(self.id)
+
+    def _signal_request(self, stream, ident, parent) -> None:
+        """Signal this process for ``client.send_signal``; ipyparallel leaves that to the nanny we do without.
+
+        Called in the control thread, so it works while a cell runs.
+        """
+        number = parent["content"]["sig"]
+        number = getattr(signal, number) if isinstance(number, str) else number
+        # The main thread, or a sleep there would not be interrupted.
+        signal.pthread_kill(threading.main_thread().ident, number)
+        self.session.send(stream, "signal_reply", content={"status": "ok"}, ident=ident, parent=parent)
+
+
+def skip_debugger() -> None:
+    """Have ipykernel find no debugpy: 150 modules that every engine loads for a debugger which none can reach."""
+    if "debugpy" not in sys.modules and "ipykernel.debugger" not in sys.modules:
+        sys.modules["debugpy"] = None  # an import of it fails, as where it is not installed
+        importlib.import_module("ipykernel.debugger")
+        del sys.modules["debugpy"]
 
 
 def prepare_shell(shell) -> None:
@@ -51,6 +79,8 @@ def forget_other_jobs() -> None:
         if name in ("NODE_RANK", "WORLD_RANK") or name.startswith("TORCHELASTIC_"):
             del os.environ[name]
 
+
+skip_debugger()
 
 if __name__ == "__main__":
     forget_other_jobs()

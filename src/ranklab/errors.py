@@ -24,3 +24,8 @@ class RankError(RanklabError):
 
 class RankTimeout(RanklabError, TimeoutError):
     """A cell was not finished on every rank at its deadline."""
+
+
+def one_line(error: BaseException) -> str:
+    """Return an exception as Python's last line of a traceback says it, on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())

@@ -12,7 +12,7 @@ import sys
 
 import psutil
 from ipyparallel.cluster.launcher import LocalEngineLauncher, LocalEngineSetLauncher
-from traitlets import Dict, List
+from traitlets import Dict, List, default
 
 CONTROLLER_CMD = [sys.executable, "-m", "ranklab.controller"]
 ENGINE_CMD = [sys.executable, "-m", "ranklab.engine"]
@@ -46,8 +46,15 @@ class RankSetLauncher(LocalEngineSetLauncher):
     waits between two starts.
     """
 
+    launcher_class = RankLauncher
     ranks = Dict(help="The launcher of each rank, also after its process has ended.")
     environments = List(Dict(), help="Environment variables of each rank, in rank order.")
+    inherited = Dict(help="This process's environment when the set started: a rank replaced later gets the same.")
+
+    @default("inherited")
+    def _present_environment(self) -> dict[str, str]:
+        # IPP_*: a notebook may itself be an engine; its own connection is not for its ranks.
+        return {name: value for name, value in os.environ.items() if not name.startswith("IPP_")}
 
     def start(self, n: int) -> list:
         """Start the processes of ranks 0 … n − 1.
@@ -63,15 +70,15 @@ class RankSetLauncher(LocalEngineSetLauncher):
     def start_rank(self, rank: int):
         """Start the process of one rank, also in the place of one that has died."""
         identifier = str(rank)
-        launcher = self.launchers[identifier] = self.ranks[rank] = RankLauncher(
+        launcher = self.launchers[identifier] = self.ranks[rank] = self.launcher_class(
             work_dir=self.work_dir,
             parent=self,
             log=self.log,
             profile_dir=self.profile_dir,
             cluster_id=self.cluster_id,
-            environment={**self.environment, **self.environments[rank]},
+            environment={**self.inherited, **self.environment, **self.environments[rank]},
             identifier=identifier,
-            output_file=os.path.join(self.profile_dir, "log", f"rank-{rank}.log"),
+            output_file=os.path.join(self.profile_dir, "log", f"rank-{self.engine_set_id}-{rank}.log"),
         )
         launcher.engine_cmd = list(ENGINE_CMD)
         launcher.engine_args = [*copy.deepcopy(self.engine_args), f"--IPEngine.id={rank}"]

@@ -5,32 +5,41 @@ The only place that knows how ranks start. Nothing here knows what a cell is.
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import ipyparallel as ipp
-
+from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_launcher, no_more
 from .deadman import HOME, OWNER
 from .errors import RanklabError
+from .forking import Server
 from .gpus import visible_gpus
-from .launcher import CONTROLLER_CMD, RankSetLauncher, end_all
 from .layout import LOOPBACK, name_ranks, places, watchdog_path
 from .live import Live, tell
 from .on_rank import greet
+from .ports import reserve_port
 from .rank import BACKEND
 from .watchdog import ask
 
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+
+    from .launcher import RankSetLauncher
+
 START_TIMEOUT = 120.0
-# The hub admits an engine after two heartbeats; stock ipyparallel beats every 3 s. The number of misses keeps the
-# time until a silent engine counts as lost at a minute, because a busy machine may delay many beats.
+# The hub admits an engine at a heartbeat; stock ipyparallel beats every 3 s. The number of misses keeps the time until
+# a silent engine counts as lost at a minute, because a busy machine may delay many beats.
 HEARTBEAT_MS = 100
 HEARTBEAT_MISSES = 600
+POLL = 0.01
+GREETING = 2.0  # seconds until a rank is asked again
 QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
 
 
@@ -39,21 +48,70 @@ class Processes:
 
     Args:
         nodes: processes on each node.
+        launcher: "fork", "spawn", or None for what is right on this machine.
+
+    Attributes:
+        launcher: which of the two is used.
+        how: a sentence that says which, and why.
 
     Raises:
+        WorldError: no such launcher, or more ranks than memory holds.
         RanklabError: the ranks did not come up.
     """
 
-    def __init__(self, nodes: Sequence[int]) -> None:
+    def __init__(self, nodes: Sequence[int], launcher: str | None = None) -> None:
         self.size = sum(nodes)
-        self.backend = _choose_backend(nodes)
-        self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
-        self._owned = {OWNER: str(os.getpid()), HOME: str(self.home)}
-        self._port = _reserve_port()
+        self.launcher, self.how = choose_launcher(launcher)
+        check_memory(self.size, self.launcher)
+        self._server: Server | None = None
+        self._cluster: ipp.Cluster | None = None
         self._set: RankSetLauncher | None = None
         self.client: ipp.Client | None = None
-        self._cluster = ipp.Cluster(
-            engines=RankSetLauncher,
+        try:
+            self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
+            # IPython otherwise makes a folder in the reader's home, which may be read-only.
+            self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
+            self._port = reserve_port()
+        except OSError as error:
+            raise RanklabError(no_more(error)) from error
+        try:
+            # The server comes first: it imports torch while this process imports ipyparallel.
+            if self.launcher == FORK:
+                self._server = Server(self._owned, self.home / "fork-server.log")
+            self.backend = _choose_backend(nodes)
+            self._start(nodes)
+        except OSError as error:
+            self.stop()
+            raise RanklabError(no_more(error)) from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, nodes: Sequence[int]) -> None:
+        live = Live()
+        self._cluster = self._make_cluster()
+        from ipyparallel.error import IPythonError
+
+        from .launcher import CONTROLLER_CMD
+
+        environments = [self._environment(place) for place in places(nodes)]
+        self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
+        try:
+            self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
+        except (RuntimeError, TimeoutError, IPythonError) as error:
+            last = self._cluster.controller.get_output().strip().splitlines()[-1:]
+            raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
+        self._settle_launcher()
+        options = {"server": self._server} if self._server else {}
+        engine_set = self._cluster.start_engines_sync(self.size, environments=environments, **options)
+        self._set = self._cluster.engines[engine_set]
+        self._await(list(range(self.size)), live, f"starting {name_ranks(range(self.size))}")
+        live.finish()
+
+    def _make_cluster(self) -> ipp.Cluster:
+        import ipyparallel as ipp
+
+        return ipp.Cluster(
             profile_dir=str(self.home),
             load_profile=False,  # a reader's own ipcluster_config.py must not change the book
             cluster_file="",
@@ -64,24 +122,24 @@ class Processes:
                 f"--HeartMonitor.max_heartmonitor_misses={HEARTBEAT_MISSES}",
             ],
         )
-        try:
-            self._start(nodes)
-        except BaseException:
-            self.stop()
-            raise
 
-    def _start(self, nodes: Sequence[int]) -> None:
-        live = Live()
-        environments = [self._environment(place) for place in places(nodes)]
-        try:
-            self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
-            engine_set = self._cluster.start_engines_sync(self.size, environments=environments)
-            self._set = self._cluster.engines[engine_set]
-            self.client = self._cluster.connect_client_sync()
-        except (OSError, RuntimeError, ipp.error.IPythonError) as error:
-            raise RanklabError(f"ipyparallel's controller did not start: {error}") from error
-        self._await(list(range(self.size)), live, f"starting {name_ranks(range(self.size))}")
-        live.finish()
+    def _settle_launcher(self) -> None:
+        """Wait until the server has imported torch; do without it where a fork of it would not be safe."""
+        from .launcher import RankSetLauncher
+
+        if self._server is not None:
+            state = self._server.ready.result()
+            if state["threads"] == 1 and not state["cuda"]:
+                from .fork_launcher import ForkSetLauncher
+
+                self._cluster.engine_launcher_class = ForkSetLauncher
+                return
+            self._server.end()
+            self._server = None
+            reason = "initialises CUDA" if state["cuda"] else "starts threads"
+            self.launcher = SPAWN
+            self.how = f"{SENTENCES[SPAWN]}: importing torch {reason} on this machine, and a fork would not be safe."
+        self._cluster.engine_launcher_class = RankSetLauncher
 
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment("127.0.0.1", self.master_port)
@@ -100,11 +158,26 @@ class Processes:
                 raise RanklabError(self._why_not(dead))
             if live.due():
                 live.show({"text/plain": f"{doing}: {len(self.client.ids)} of {self.size} up, {live.seconds} s"})
-            time.sleep(0.02)
-        answers = {rank: self.client[rank].apply_async(greet) for rank in ranks}
-        for rank, answer in answers.items():
-            said = answer.get(max(0, deadline - time.monotonic()))
-            assert said == rank, f"engine {rank} is rank {said}"
+            time.sleep(POLL)
+        self._greet(ranks, deadline)
+
+    def _greet(self, ranks: list[int], deadline: float) -> None:
+        """Wait until each of these ranks has answered.
+
+        The controller drops what is sent to an engine whose connection to it is not complete, and the hub can have
+        admitted the engine before: on a busy machine the first message may be lost.
+        """
+        waiting = {rank: None for rank in ranks}
+        while waiting:
+            for rank in waiting:
+                waiting[rank] = self.client.direct_view(rank).apply_async(greet)
+            concurrent.futures.wait(list(waiting.values()), timeout=GREETING)
+            waiting = {rank: reply for rank, reply in waiting.items() if not reply.done()}
+            dead = [rank for rank in ranks if self.exit_code(rank) is not None]
+            if dead or time.monotonic() > deadline:
+                raise RanklabError(self._why_not(dead))
+            for reply in waiting.values():
+                self.client.outstanding.difference_update(reply.msg_ids)  # client.wait() would wait for it
 
     def _why_not(self, dead: list[int]) -> str:
         if not dead:
@@ -140,7 +213,7 @@ class Processes:
         of the old process group in it.
         """
         self._port.close()
-        self._port = _reserve_port()
+        self._port = reserve_port()
         return self.master_port
 
     @property
@@ -173,16 +246,32 @@ class Processes:
         if self.client is not None:
             self.client.close()
             self.client = None
-        if self._cluster is not None:
-            helpers = self._set.children() if self._set is not None else []
-            # Ranks hold nothing that needs an orderly end, and a rank stuck in a collective ignores SIGTERM.
+        helpers = []
+        # Ranks hold nothing that needs an orderly end, and a rank stuck in a collective ignores SIGTERM.
+        if self._server is not None:
+            self._server.end()  # ends what the ranks have started too
+            self._server = None
+        elif self._set is not None:
+            helpers = self._set.children()
             for rank in range(self.size):
                 self.signal(rank, signal.SIGKILL)
+        if self._cluster is not None:
+            self._kill_controller()
             self._cluster.stop_cluster_sync()
             self._cluster = None
-            end_all(helpers)
+        if helpers:
+            from .launcher import end_all
+
+            end_all(helpers, patience=0.2)  # nannies would wait 3 s for a controller that has gone
         self._port.close()
         shutil.rmtree(self.home, ignore_errors=True)
+
+    def _kill_controller(self) -> None:
+        """Kill the controller's whole group: asked to end while it starts, it leaves its schedulers behind."""
+        controller = self._cluster.controller
+        if controller is not None and controller.pid > 0:
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
+                os.killpg(controller.pid, signal.SIGKILL)
 
 
 def _choose_backend(nodes: Sequence[int]) -> str:
@@ -201,22 +290,10 @@ def _choose_backend(nodes: Sequence[int]) -> str:
     return "gloo"
 
 
-def _reserve_port() -> socket.socket:
-    """Hold a free port for rank 0 to listen on.
-
-    The socket is bound but does not listen: other programs that ask for any free port do not get this one, and
-    rank 0, which sets SO_REUSEADDR as we do, does.
-    """
-    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
-    return holder
-
-
 def _poll(condition: Callable[[], bool], patience: float) -> bool:
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(POLL)
     return True

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import ipyparallel as ipp
+from typing import TYPE_CHECKING, Any
 
 from .cell import wait_for
+from .choice import FORK
 from .errors import WorldError
 from .layout import name_ranks, places, read_layout
 from .live import Live, publish
@@ -16,19 +16,30 @@ from .on_rank import read_variable
 from .processes import Processes
 from .recovery import regroup
 
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+
 TIMEOUT = 60.0
 SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 _current: World | None = None
 
 
-def start(size: int | None = None, *, nodes: Sequence[int] | None = None, timeout: float = TIMEOUT) -> World:
+def start(
+    size: int | None = None,
+    *,
+    nodes: Sequence[int] | None = None,
+    timeout: float = TIMEOUT,
+    launcher: str | None = None,
+) -> World:
     """Start ranks on this machine and point ``%%px`` at them.
 
     Args:
         size: number of ranks on one node; 4 where nothing is said.
         nodes: processes on each node, for example ``[2, 1]``; the nodes are laid out on this machine.
         timeout: seconds after which a ``%%px`` cell counts as hung.
+        launcher: "fork" (one process imports torch and becomes every rank), "spawn" (every rank imports torch for
+            itself); left out, what is right on this machine.
 
     Returns:
         The running world; the same one again where it is asked for twice.
@@ -48,7 +59,7 @@ def start(size: int | None = None, *, nodes: Sequence[int] | None = None, timeou
         _current.timeout = timeout
         publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
         return _current
-    _current = World(layout, timeout)
+    _current = World(layout, timeout, launcher)
     return _current
 
 
@@ -69,6 +80,7 @@ class World:
     Args:
         nodes: processes on each node.
         timeout: seconds after which a cell counts as hung.
+        launcher: "fork", "spawn", or None for what is right on this machine.
 
     Attributes:
         nodes: processes on each node, a tuple.
@@ -76,12 +88,13 @@ class World:
         timeout: seconds after which a cell counts as hung; ``%%px --timeout`` overrides it for one cell.
     """
 
-    def __init__(self, nodes: Sequence[int], timeout: float = TIMEOUT) -> None:
+    def __init__(self, nodes: Sequence[int], timeout: float = TIMEOUT, launcher: str | None = None) -> None:
         self.nodes = tuple(nodes)
         self.size = sum(self.nodes)
         self.timeout = timeout
         self.cells: list[str] = []
-        self.processes = Processes(self.nodes)
+        self._launcher = launcher
+        self.processes = Processes(self.nodes, launcher)
         self.running = True
         _point_magics_here()
 
@@ -89,6 +102,11 @@ class World:
     def backend(self) -> str:
         """The backend for this machine: "nccl" where each rank has a GPU of its own, else "gloo"."""
         return self.processes.backend
+
+    @property
+    def launcher(self) -> str:
+        """How ranks start here: "fork" from one process that has imported torch, or "spawn", one by one."""
+        return self.processes.launcher
 
     def pull(self, name: str) -> list[Any]:
         """Return the value of a variable from every rank, in rank order.
@@ -160,7 +178,7 @@ class World:
         self.processes.stop()
         self.running = False
         self.cells = []
-        self.processes = Processes(self.nodes)
+        self.processes = Processes(self.nodes, self._launcher)
         self.running = True
 
     def stop(self) -> None:
@@ -205,10 +223,14 @@ class World:
     def __repr__(self) -> str:
         if not self.running:
             return f"stopped: {headline(self.nodes)}"
-        return text_map(self.nodes)
+        told = "" if self.launcher == FORK else f"\n{self.processes.how}"  # the usual way needs no words
+        return text_map(self.nodes) + told
 
     def _repr_html_(self) -> str | None:
-        return html_map(self.nodes) if self.running else None
+        if not self.running:
+            return None
+        told = "" if self.launcher == FORK else f"<p>{html.escape(self.processes.how)}</p>"
+        return html_map(self.nodes) + told
 
 
 def _point_magics_here() -> None:

@@ -1,11 +1,15 @@
 """A notebook with ranks, shared by the tests of a module."""
 
 import os
+from pathlib import Path
 
 import pytest
 from support import Notebook
 
 os.environ["IPP_NONINTERACTIVE"] = "1"
+# Functions of a test that are sent to ranks come from modules that import support.py.
+TESTS = str(Path(__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [TESTS, os.environ.get("PYTHONPATH")]))
 
 
 @pytest.fixture(scope="session")

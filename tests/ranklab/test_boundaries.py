@@ -21,11 +21,11 @@ LAYERS = [
     {"world"},
     {"cell", "recovery"},
     {"processes"},
-    {"launcher", "live", "nodemap", "panel", "figures", "gpus"},
-    {"controller", "engine", "on_rank", "rank", "watchdog"},
-    {"deadman", "errors", "layout", "outcome", "palette", "trace"},
+    {"fork_launcher", "forking", "launcher", "live", "nodemap", "panel", "figures", "gpus"},
+    {"controller", "engine", "forked", "forkserver", "on_rank", "rank", "watchdog"},
+    {"choice", "deadman", "errors", "layout", "outcome", "palette", "ports", "preload", "trace"},
 ]
-IPYPARALLEL = {"world", "processes", "launcher", "magics", "engine", "controller"}
+IPYPARALLEL = {"world", "processes", "launcher", "fork_launcher", "magics", "engine", "forked", "controller"}
 
 
 def layer(name: str) -> int:

@@ -1,0 +1,135 @@
+"""How ranks start on this machine, and how many it can hold: decided before anything is started.
+
+Pure apart from asking the operating system; standard library and psutil.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from .errors import WorldError
+
+FORK = "fork"
+SPAWN = "spawn"
+# Megabytes. Measured (tests/benchmarks, torch 2.13 for CPUs) after a first all_reduce: a forked rank owns 26, a rank
+# that has imported torch itself 166, its nanny 27; the fork server holds 237, the controller's processes own 90. The
+# rest is room to breathe.
+RANK_MB = {FORK: 40, SPAWN: 220}
+BASE_MB = {FORK: 350, SPAWN: 100}
+CGROUP = Path("/sys/fs/cgroup")
+
+SENTENCES = {
+    FORK: "Ranks are forked from one process that has imported torch.",
+    SPAWN: "Ranks are started one by one and each imports torch for itself",
+}
+
+
+def choose_launcher(asked: str | None) -> tuple[str, str]:
+    """Decide between forking ranks and starting them one by one.
+
+    Args:
+        asked: what the reader asked for: "fork", "spawn", or None for what is right here.
+
+    Returns:
+        The launcher, and a sentence that says which and why.
+
+    Raises:
+        WorldError: no such launcher, or forking was asked for where it is unsafe.
+    """
+    if asked not in (None, FORK, SPAWN):
+        raise WorldError(f'launcher is "fork" or "spawn", or left out, not {asked!r}.')
+    if not sys.platform.startswith("linux"):
+        # On macOS the system's own libraries have threads that a fork does not carry over; Windows cannot fork.
+        if asked == FORK:
+            raise WorldError(f"Ranks can be forked on Linux only, and this is {sys.platform}: leave launcher out.")
+        return SPAWN, f"{SENTENCES[SPAWN]}: forking is safe on Linux only."
+    if asked == SPAWN:
+        return SPAWN, f'{SENTENCES[SPAWN]}: launcher="spawn".'
+    return FORK, SENTENCES[FORK]
+
+
+def check_memory(size: int, launcher: str) -> None:
+    """Refuse more ranks than memory holds.
+
+    Args:
+        size: ranks asked for.
+        launcher: "fork" or "spawn".
+
+    Raises:
+        WorldError: a sentence that says how many fit.
+    """
+    free = free_memory_mb()
+    fit = max(0, (free - BASE_MB[launcher]) // RANK_MB[launcher])
+    if size > fit:
+        raise WorldError(
+            f"{size} ranks do not fit: {free} MB of memory are free and a rank needs about {RANK_MB[launcher]} MB "
+            f"before it holds any data, so {fit} would fit. Stop other notebooks, or start fewer ranks."
+        )
+
+
+def free_memory_mb() -> int:
+    """Return the megabytes this process may still use: what the machine has free, or a container's limit leaves."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        for folder in _cgroups():
+            try:
+                allowed = int((folder / limit).read_text())
+                cached = _reclaimable(folder)
+                free = min(free, allowed - int((folder / used).read_text()) + cached)
+            except (OSError, ValueError):  # no such limit: "max", or another version of cgroups
+                continue
+    return max(0, free) >> 20
+
+
+def _cgroups() -> list[Path]:
+    """Return the folders of the control groups this process is in, from the outermost to its own."""
+    folders = [CGROUP, CGROUP / "memory"]
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return folders
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        if number == "0" or "memory" in controllers.split(","):
+            root = CGROUP if number == "0" else CGROUP / "memory"
+            folder = root
+            for part in Path(path).parts[1:]:
+                folder = folder / part
+                folders.append(folder)
+    return folders
+
+
+def _reclaimable(folder: Path) -> int:
+    """Return the bytes of page cache that the system gives back when memory is short."""
+    for line in (folder / "memory.stat").read_text().splitlines():
+        name, _, value = line.partition(" ")
+        if name in ("inactive_file", "total_inactive_file"):
+            return int(value)
+    return 0
+
+
+def no_more(error: OSError) -> str:
+    """Say in one sentence what the operating system has run out of, or will not let us write."""
+    import errno
+
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return (
+            f"Ranks need open files, and this notebook has none left (its limit is {limit}). Close what it has open "
+            "or restart its kernel; `ulimit -n` shows and sets the limit."
+        )
+    if error.errno in (errno.EAGAIN, errno.ENOMEM):
+        return f"The system refused another process ({error.strerror}). Stop other notebooks, or start fewer ranks."
+    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.ENOENT):
+        return (
+            f"Ranks need a folder they can write to, and {error.filename or 'the temporary folder'} is not one "
+            f"({error.strerror}). Set TMPDIR to a folder of yours, before Python starts."
+        )
+    where = f" ({os.fspath(error.filename)})" if error.filename else ""
+    return f"The system refused: {error.strerror or error}{where}."

@@ -1,0 +1,20 @@
+"""A free TCP port for rank 0, from the operating system."""
+
+from __future__ import annotations
+
+import socket
+
+
+def reserve_port() -> socket.socket:
+    """Hold a free port of the loopback interface for rank 0 to listen on.
+
+    The socket is bound but does not listen: other programs that ask for any free port do not get this one, and
+    rank 0, which sets SO_REUSEADDR as we do, does.
+
+    Returns:
+        The socket that holds the port; close it to give the port back.
+    """
+    holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    return holder

@@ -1,0 +1,1 @@
+"""Measurements that anyone can repeat, with what they compare against."""
