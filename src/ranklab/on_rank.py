@@ -6,6 +6,8 @@ import os
 import sys
 from typing import Any
 
+from .meeting import open_store, watch_cells
+
 
 def greet() -> int:
     """Answer the first question of the notebook: which rank is this?
@@ -14,7 +16,10 @@ def greet() -> int:
     """
     from IPython import get_ipython
 
-    get_ipython().watchdog.settle()
+    shell = get_ipython()
+    shell.watchdog.settle()
+    open_store()
+    watch_cells(shell)
     return int(os.environ["RANK"])
 
 
@@ -29,10 +34,11 @@ def leave_group(master_port: int) -> bool:
     """
     os.environ["MASTER_PORT"] = str(master_port)
     dist = sys.modules.get("torch.distributed")
-    if dist is None or not dist.is_available() or not dist.is_initialized():
-        return False
-    dist.destroy_process_group()
-    return True
+    member = dist is not None and dist.is_available() and dist.is_initialized()
+    if member:
+        dist.destroy_process_group()
+    open_store()
+    return member
 
 
 def read_variable(name: str) -> tuple[bool, Any]:

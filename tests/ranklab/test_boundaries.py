@@ -22,7 +22,8 @@ LAYERS = [
     {"cell", "recovery"},
     {"processes"},
     {"fork_launcher", "forking", "launcher", "live", "nodemap", "panel", "figures", "gpus"},
-    {"controller", "engine", "forked", "forkserver", "on_rank", "rank", "watchdog"},
+    {"controller", "engine", "forked", "forkserver", "on_rank"},
+    {"meeting", "rank", "watchdog"},
     {"choice", "deadman", "errors", "layout", "outcome", "palette", "ports", "preload", "trace"},
 ]
 IPYPARALLEL = {"world", "processes", "launcher", "fork_launcher", "magics", "engine", "forked", "controller"}

@@ -1,8 +1,10 @@
 """``%%px``: what a cell shows, and that it always comes back."""
 
 import os
+import sys
 import time
 
+import psutil
 import pytest
 from support import steady
 
@@ -162,6 +164,29 @@ def test_a_collective_that_nobody_waited_for_does_not_block_the_next_cell(notebo
     began = time.monotonic()
     assert notebook.px("print('here')").text == "ranks 0–3   here"
     assert time.monotonic() - began < 3
+
+
+def test_one_cell_may_make_a_group_several_times(notebook):
+    notebook.run("world.restart()")
+    shown = notebook.px(
+        "import torch, torch.distributed as dist\n"
+        "for _ in range(3):\n"
+        "    dist.init_process_group()\n"
+        "    n = torch.ones(1); dist.all_reduce(n)\n"
+        "    dist.barrier()\n"
+        "    dist.destroy_process_group()\n"
+        "    print(n.item())",
+        "--timeout 20",
+    )
+    assert shown.text == "ranks 0–3   4.0\n            4.0\n            4.0", shown
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's table of sockets")
+def test_the_store_of_the_first_group_listens_on_loopback_only(notebook):
+    notebook.run("world.restart()")
+    port = notebook.names["world"].processes.master_port
+    listening = [c.laddr.ip for c in psutil.net_connections("tcp") if c.status == "LISTEN" and c.laddr.port == port]
+    assert listening == ["127.0.0.1"]
 
 
 def test_an_error_that_is_its_own_cause_is_told_once(notebook):
