@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ class World:
         nodes: processes on each node, a tuple.
         size: number of ranks (world size).
         timeout: seconds after which a cell counts as hung; ``%%px --timeout`` overrides it for one cell.
+        start_seconds: how long the ranks took to start, the last time they did.
     """
 
     def __init__(self, nodes: Sequence[int], timeout: float = TIMEOUT, launcher: str | None = None) -> None:
@@ -94,9 +96,14 @@ class World:
         self.timeout = timeout
         self.cells: list[str] = []
         self._launcher = launcher
-        self.processes = Processes(self.nodes, launcher)
-        self.running = True
+        self._start()
         _point_magics_here()
+
+    def _start(self) -> None:
+        began = time.monotonic()
+        self.processes = Processes(self.nodes, self._launcher)
+        self.start_seconds = time.monotonic() - began
+        self.running = True
 
     @property
     def backend(self) -> str:
@@ -178,8 +185,7 @@ class World:
         self.processes.stop()
         self.running = False
         self.cells = []
-        self.processes = Processes(self.nodes, self._launcher)
-        self.running = True
+        self._start()
 
     def stop(self) -> None:
         """End all ranks and everything that was started for them. Twice is fine."""
