@@ -12,7 +12,7 @@ Importing this module is cheap: neither torch nor ipyparallel is loaded before r
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .errors import RankError, RanklabError, RankTimeout, WorldError
 from .figures import node_map, timeline
@@ -32,11 +32,13 @@ def start(
     nodes: Sequence[int] | None = None,
     timeout: float = 60.0,
     launcher: str | None = None,
+    engines: str | None = None,
+    **elsewhere: Any,
 ) -> World:
     """Start ranks on this machine; see :func:`ranklab.world.start`, which this loads on first use."""
     from .world import start as start_world
 
-    return start_world(size, nodes=nodes, timeout=timeout, launcher=launcher)
+    return start_world(size, nodes=nodes, timeout=timeout, launcher=launcher, engines=engines, **elsewhere)
 
 
 def __getattr__(name: str):

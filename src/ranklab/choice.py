@@ -1,15 +1,18 @@
 """How ranks start on this machine, and how many it can hold: decided before anything is started.
 
-Pure apart from asking the operating system; standard library and psutil.
+Asks the operating system and starts nothing; standard library and psutil.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import WorldError
+from .gpus import visible_gpus
+from .live import tell
 
 FORK = "fork"
 SPAWN = "spawn"
@@ -48,6 +51,22 @@ def choose_launcher(asked: str | None) -> tuple[str, str]:
     if asked == SPAWN:
         return SPAWN, f'{SENTENCES[SPAWN]}: launcher="spawn".'
     return FORK, SENTENCES[FORK]
+
+
+def choose_backend(nodes: Sequence[int]) -> str:
+    """NCCL where each rank has a GPU of its own: it takes no two ranks on one GPU.
+
+    Nodes laid out on one machine would count the same GPUs twice, each from local rank 0.
+    """
+    gpus = visible_gpus()
+    if gpus and len(nodes) > 1:
+        tell("Several nodes on one machine would share its GPUs: the ranks use the CPU and gloo.")
+    elif gpus and gpus < nodes[0]:
+        have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
+        tell(f"{have} fewer than {nodes[0]} ranks: the ranks use the CPU and gloo.")
+    elif gpus:
+        return "nccl"
+    return "gloo"
 
 
 def check_memory(size: int, launcher: str) -> None:

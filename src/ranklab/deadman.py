@@ -44,3 +44,19 @@ def watch_owner(period: float = PERIOD) -> threading.Thread:
     thread = threading.Thread(target=watch, daemon=True, name="watch-owner")
     thread.start()
     return thread
+
+
+def all_run(pid: int) -> bool:
+    """Say whether a process and all of its children run.
+
+    Args:
+        pid: the process.
+    """
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+        return all(member.status() != psutil.STATUS_ZOMBIE for member in family)
+    except psutil.NoSuchProcess:
+        return False

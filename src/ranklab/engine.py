@@ -13,7 +13,8 @@ import threading
 
 from ipyparallel.engine.app import IPEngine
 
-from .deadman import HOME, watch_owner
+from .deadman import HOME, OWNER, watch_owner
+from .foreign import read_rank
 from .layout import watchdog_path
 from .trace import cut_traceback
 from .watchdog import Watchdog
@@ -29,8 +30,11 @@ class RankEngine(IPEngine):
         """Register, then prepare the shell that ipyparallel has made on the way."""
         await super().complete_registration(*args, **kwargs)
         prepare_shell(self.kernel.shell)
-        self.kernel.shell.watchdog = watchdog = Watchdog(watchdog_path(os.environ[HOME], int(os.environ["RANK"])))
-        watchdog.watch(self.kernel.shell)
+        home = os.environ[HOME]
+        reachable = os.path.isdir(home)  # not where another launcher has started this rank on another computer
+        path = watchdog_path(home, int(os.environ["RANK"])) if reachable else None
+        self.kernel.shell.watchdog = Watchdog(path)
+        self.kernel.shell.watchdog.watch(self.kernel.shell)
         if not self.enable_nanny:
             self.kernel.control_handlers["signal_request"] = self._signal_request
         if self.registered is not None:
@@ -80,9 +84,25 @@ def forget_other_jobs() -> None:
             del os.environ[name]
 
 
+def take_number(argv: list[str]) -> None:
+    """Become the rank that Slurm, mpiexec or ssh has numbered, and ask the controller for that engine id.
+
+    Args:
+        argv: the engine's arguments; ``--mpi``, which needs mpi4py, is taken out.
+    """
+    rank = read_rank(os.environ, os.environ.get("RANKLAB_ENGINES", ""))
+    if rank is None:
+        sys.exit("This launcher gave the engine no rank: none of its variables is set.")
+    os.environ["RANK"] = str(rank)
+    argv[:] = [argument for argument in argv if argument != "--mpi"] + [f"--IPEngine.id={rank}"]
+
+
 skip_debugger()
 
 if __name__ == "__main__":
     forget_other_jobs()
-    watch_owner()
+    if OWNER in os.environ:
+        watch_owner()
+    else:
+        take_number(sys.argv)
     RankEngine.launch_instance()

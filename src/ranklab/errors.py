@@ -18,6 +18,10 @@ class WorldError(RanklabError, ValueError):
     """A request that no world can fulfil: bad size, no such rank, no ranks running."""
 
 
+class ControllerLost(RanklabError):
+    """A process of ipyparallel's controller ended while it started; starting again helps."""
+
+
 class RankError(RanklabError):
     """A cell failed on at least one rank; the panel above it tells where."""
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from typing import Any
 
 from .meeting import open_store, watch_cells
+from .ports import reserve_port
 
 
 def greet() -> int:
@@ -21,6 +23,30 @@ def greet() -> int:
     open_store()
     watch_cells(shell)
     return int(os.environ["RANK"])
+
+
+def where_am_i() -> tuple[int, str]:
+    """Return this rank and the name of its computer."""
+    return int(os.environ["RANK"]), socket.gethostname()
+
+
+def free_port(towards: str) -> tuple[str, int]:
+    """Return an address of this computer and a free port on it; called on rank 0.
+
+    Args:
+        towards: an address that the other ranks can reach as well; "" where all ranks are on this computer.
+    """
+    host = "127.0.0.1"
+    if towards:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((towards, 9))  # sends nothing; the system chooses the interface
+            host = probe.getsockname()[0]
+    return host, reserve_port(host).getsockname()[1]
+
+
+def take_place(environment: dict[str, str]) -> None:
+    """Set the variables that torchrun would have set, on a rank that another launcher has started."""
+    os.environ.update(environment)
 
 
 def leave_group(master_port: int) -> bool:

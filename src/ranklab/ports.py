@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 
 
-def reserve_port() -> socket.socket:
+def reserve_port(host: str = "127.0.0.1") -> socket.socket:
     """Hold a free port of the loopback interface for rank 0 to listen on.
 
     The socket is bound but does not listen: other programs that ask for any free port do not get this one, and
@@ -16,5 +16,5 @@ def reserve_port() -> socket.socket:
     """
     holder = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(("127.0.0.1", 0))
+    holder.bind((host, 0))
     return holder

@@ -16,13 +16,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_launcher, no_more
-from .deadman import HOME, OWNER
-from .errors import RanklabError
+from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher, no_more
+from .deadman import HOME, OWNER, all_run
+from .errors import ControllerLost, RanklabError
 from .forking import Server
-from .gpus import visible_gpus
 from .layout import LOOPBACK, name_ranks, places, watchdog_path
-from .live import Live, tell
+from .live import Live
 from .on_rank import greet
 from .ports import reserve_port
 from .rank import BACKEND
@@ -39,6 +38,7 @@ START_TIMEOUT = 120.0
 HEARTBEAT_MS = 100
 HEARTBEAT_MISSES = 600
 POLL = 0.01
+CHECK_EVERY = 1.0  # seconds between two looks at the controller's processes, which take some milliseconds
 GREETING = 2.0  # seconds until a rank is asked again
 QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
 
@@ -78,7 +78,7 @@ class Processes:
             # The server comes first: it imports torch while this process imports ipyparallel.
             if self.launcher == FORK:
                 self._server = Server(self._owned, self.home / "fork-server.log")
-            self.backend = _choose_backend(nodes)
+            self.backend = choose_backend(nodes)
             self._start(nodes)
         except OSError as error:
             self.stop()
@@ -89,6 +89,7 @@ class Processes:
 
     def _start(self, nodes: Sequence[int]) -> None:
         live = Live()
+        self._next_check = time.monotonic() + CHECK_EVERY
         self._cluster = self._make_cluster()
         from ipyparallel.error import IPythonError
 
@@ -153,6 +154,7 @@ class Processes:
         """Wait until the controller has admitted these ranks."""
         deadline = time.monotonic() + START_TIMEOUT
         while not set(ranks) <= set(self.client.ids):
+            self._check_controller()
             dead = [rank for rank in ranks if self.exit_code(rank) is not None]
             if dead or time.monotonic() > deadline:
                 raise RanklabError(self._why_not(dead))
@@ -172,12 +174,25 @@ class Processes:
             for rank in waiting:
                 waiting[rank] = self.client.direct_view(rank).apply_async(greet)
             concurrent.futures.wait(list(waiting.values()), timeout=GREETING)
+            self._check_controller()
             waiting = {rank: reply for rank, reply in waiting.items() if not reply.done()}
             dead = [rank for rank in ranks if self.exit_code(rank) is not None]
             if dead or time.monotonic() > deadline:
                 raise RanklabError(self._why_not(dead))
             for reply in waiting.values():
                 self.client.outstanding.difference_update(reply.msg_ids)  # client.wait() would wait for it
+
+    def _check_controller(self) -> None:
+        """Notice that a scheduler has died, which ipyparallel does not: ranks would never get what is sent to them.
+
+        ipyparallel chooses the ports of its schedulers first and binds them later, in other processes. On a machine
+        where many clusters start at once, another may take one in between.
+        """
+        if time.monotonic() < self._next_check:
+            return
+        self._next_check = time.monotonic() + CHECK_EVERY
+        if not all_run(self._cluster.controller.pid):
+            raise ControllerLost("A part of ipyparallel's controller ended while it started. Start again.")
 
     def _why_not(self, dead: list[int]) -> str:
         if not dead:
@@ -272,22 +287,6 @@ class Processes:
         if controller is not None and controller.pid > 0:
             with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
                 os.killpg(controller.pid, signal.SIGKILL)
-
-
-def _choose_backend(nodes: Sequence[int]) -> str:
-    """NCCL where each rank has a GPU of its own: it takes no two ranks on one GPU.
-
-    Nodes laid out on one machine would count the same GPUs twice, each from local rank 0.
-    """
-    gpus = visible_gpus()
-    if gpus and len(nodes) > 1:
-        tell("Several nodes on one machine would share its GPUs: the ranks use the CPU and gloo.")
-    elif gpus and gpus < nodes[0]:
-        have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
-        tell(f"{have} fewer than {nodes[0]} ranks: the ranks use the CPU and gloo.")
-    elif gpus:
-        return "nccl"
-    return "gloo"
 
 
 def _poll(condition: Callable[[], bool], patience: float) -> bool:

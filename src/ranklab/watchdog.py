@@ -28,13 +28,15 @@ class Watchdog:
     """Answers questions about this process from a thread of its own.
 
     Args:
-        path: where to listen.
+        path: where to listen; None on another machine, where nobody could ask.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._rank_thread = threading.get_ident()
         self._cell_began: float | None = None
         self._ours: set[int] = set()
+        if path is None:
+            return
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         path.unlink(missing_ok=True)
         self._server.bind(str(path))

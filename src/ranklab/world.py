@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cell import wait_for
 from .choice import FORK
-from .errors import WorldError
+from .errors import ControllerLost, WorldError
 from .layout import name_ranks, places, read_layout
 from .live import Live, publish
 from .nodemap import headline, html_map, text_map
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import ipyparallel as ipp
 
 TIMEOUT = 60.0
+ATTEMPTS = 3
 SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 _current: World | None = None
@@ -32,6 +34,8 @@ def start(
     nodes: Sequence[int] | None = None,
     timeout: float = TIMEOUT,
     launcher: str | None = None,
+    engines: str | None = None,
+    **elsewhere: Any,
 ) -> World:
     """Start ranks on this machine and point ``%%px`` at them.
 
@@ -41,6 +45,8 @@ def start(
         timeout: seconds after which a ``%%px`` cell counts as hung.
         launcher: "fork" (one process imports torch and becomes every rank), "spawn" (every rank imports torch for
             itself); left out, what is right on this machine.
+        engines: "slurm", "ssh" or "mpi": ipyparallel's own launchers, for more than one machine.
+        elsewhere: ``hosts``, ``address`` and ``options`` of :class:`ranklab.elsewhere.Elsewhere`, with ``engines``.
 
     Returns:
         The running world; the same one again where it is asked for twice.
@@ -52,15 +58,18 @@ def start(
     Used in every chapter, first in *your-first-ranks*.
     """
     global _current
-    layout = read_layout(size, nodes)
+    if elsewhere and not engines:
+        raise WorldError(f"start() has no {next(iter(elsewhere))!r} without engines=.")
+    hosts = elsewhere.get("hosts")
+    layout = tuple(hosts.values()) if hosts else read_layout(size, nodes)
     if _current is not None and _current.running:
         running = headline(_current.nodes)
-        if _current.nodes != layout:
+        if _current.nodes != layout or engines:
             raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
         _current.timeout = timeout
         publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
         return _current
-    _current = World(layout, timeout, launcher)
+    _current = World(layout, timeout, launcher, engines, elsewhere)
     return _current
 
 
@@ -82,6 +91,8 @@ class World:
         nodes: processes on each node.
         timeout: seconds after which a cell counts as hung.
         launcher: "fork", "spawn", or None for what is right on this machine.
+        engines: "slurm", "ssh" or "mpi", with what goes to :class:`ranklab.elsewhere.Elsewhere`.
+        elsewhere: see there.
 
     Attributes:
         nodes: processes on each node, a tuple.
@@ -90,20 +101,39 @@ class World:
         start_seconds: how long the ranks took to start, the last time they did.
     """
 
-    def __init__(self, nodes: Sequence[int], timeout: float = TIMEOUT, launcher: str | None = None) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[int],
+        timeout: float = TIMEOUT,
+        launcher: str | None = None,
+        engines: str | None = None,
+        elsewhere: Mapping[str, Any] | None = None,
+    ) -> None:
         self.nodes = tuple(nodes)
         self.size = sum(self.nodes)
         self.timeout = timeout
         self.cells: list[str] = []
-        self._launcher = launcher
+        self._launcher, self._engines, self._elsewhere = launcher, engines, dict(elsewhere or {})
         self._start()
         _point_magics_here()
 
     def _start(self) -> None:
         began = time.monotonic()
-        self.processes = Processes(self.nodes, self._launcher)
+        if self._engines:
+            from .elsewhere import Elsewhere
+
+            self.processes = Elsewhere(self.size, self._engines, **self._elsewhere)
+            self.nodes, self.size = self.processes.nodes, self.processes.size
+        else:
+            self.processes = self._start_here()
         self.start_seconds = time.monotonic() - began
         self.running = True
+
+    def _start_here(self) -> Processes:
+        for _ in range(ATTEMPTS - 1):
+            with contextlib.suppress(ControllerLost):
+                return Processes(self.nodes, self._launcher)
+        return Processes(self.nodes, self._launcher)
 
     @property
     def backend(self) -> str:

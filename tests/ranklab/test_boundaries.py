@@ -20,13 +20,24 @@ LAYERS = [
     {"check", "magics"},
     {"world"},
     {"cell", "recovery"},
+    {"elsewhere"},
     {"processes"},
-    {"fork_launcher", "forking", "launcher", "live", "nodemap", "panel", "figures", "gpus"},
+    {"fork_launcher", "forking", "launcher", "nodemap", "panel", "figures", "choice"},
     {"controller", "engine", "forked", "forkserver", "on_rank"},
     {"meeting", "rank", "watchdog"},
-    {"choice", "deadman", "errors", "layout", "outcome", "palette", "ports", "preload", "trace"},
+    {"live", "gpus", "deadman", "errors", "foreign", "layout", "outcome", "palette", "ports", "preload", "trace"},
 ]
-IPYPARALLEL = {"world", "processes", "launcher", "fork_launcher", "magics", "engine", "forked", "controller"}
+IPYPARALLEL = {
+    "world",
+    "elsewhere",
+    "processes",
+    "launcher",
+    "fork_launcher",
+    "magics",
+    "engine",
+    "forked",
+    "controller",
+}
 
 
 def layer(name: str) -> int:

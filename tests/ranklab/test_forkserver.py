@@ -413,3 +413,23 @@ def test_fifty_starts_and_stops_leave_nothing(tmp_path, monkeypatch):
     assert {child.pid for child in mine.children(recursive=True)} <= children
     assert mine.num_fds() <= before[0] + 3
     assert mine.num_threads() <= before[1] + 3
+
+
+def test_a_scheduler_that_dies_while_it_starts_costs_a_second_start(monkeypatch):
+    """Where many clusters start at once, one may take the port that a scheduler of another was about to bind."""
+    settle, attempts = Processes._settle_launcher, []
+
+    def kill_a_scheduler(self):
+        attempts.append(self)
+        if len(attempts) == 1:
+            controller = psutil.Process(self._cluster.controller.pid)
+            assert processes._poll(lambda: len(controller.children()) == 8, 20)
+            controller.children()[-1].kill()
+        return settle(self)
+
+    monkeypatch.setattr(Processes, "_settle_launcher", kill_a_scheduler)
+    world = ranklab.start(2)
+    assert len(attempts) == 2
+    assert world.call(os.getpid)[1] == ""
+    world.stop()
+    assert processes_of(str(attempts[0].home)) == []

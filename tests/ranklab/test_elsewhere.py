@@ -1,0 +1,242 @@
+"""Ranks that ipyparallel's own launchers start: the launcher's number is the rank, the hosts make the nodes."""
+
+import contextlib
+import getpass
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ranklab
+from ranklab.errors import RanklabError, WorldError
+from ranklab.foreign import read_places, read_rank
+
+SSHD = shutil.which("sshd") or (Path("/usr/sbin/sshd").exists() and "/usr/sbin/sshd")
+SLURM = all(shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") for name in ("slurmctld", "slurmd", "munged"))
+
+
+@pytest.mark.parametrize(
+    ("launcher", "environment", "rank"),
+    [
+        ("slurm", {"SLURM_PROCID": "3"}, 3),
+        ("mpi", {"OMPI_COMM_WORLD_RANK": "2"}, 2),
+        ("mpi", {"PMI_RANK": "1"}, 1),
+        ("mpi", {"SLURM_PROCID": "0", "OMPI_COMM_WORLD_RANK": "2"}, 2),
+        ("ssh", {"RANKLAB_SSH_RANK": "1", "SLURM_PROCID": "0"}, 1),
+        ("slurm", {"SLURM_PROCID": ""}, None),
+        ("mpi", {}, None),
+    ],
+)
+def test_the_rank_is_what_the_launcher_says(launcher, environment, rank):
+    assert read_rank(environment, launcher) == rank
+
+
+def test_places_follow_the_hosts_also_where_ranks_are_dealt_out_in_turn():
+    block = [(p.node_rank, p.local_rank, p.local_world_size) for p in read_places(["a", "a", "b"])]
+    assert block == [(0, 0, 2), (0, 1, 2), (1, 0, 1)]
+    cyclic = [(p.node_rank, p.local_rank) for p in read_places(["b", "a", "b", "a"])]
+    assert cyclic == [(0, 0), (1, 0), (0, 1), (1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"engines": "teleport"}, 'engines is "slurm", "ssh" or "mpi"'),
+        ({"engines": "ssh"}, 'engines="ssh" and hosts go together'),
+        ({"engines": "mpi", "hosts": {"a": 1}}, 'engines="ssh" and hosts go together'),
+        ({"hosts": {"a": 1}}, "start() has no 'hosts' without engines="),
+    ],
+)
+def test_a_bad_request_gets_one_sentence(arguments, sentence):
+    with pytest.raises(WorldError) as caught:
+        ranklab.start(**({"size": 2} | arguments))
+    assert sentence in str(caught.value)
+
+
+def who() -> dict[str, str]:
+    import os
+
+    names = (
+        "RANK",
+        "LOCAL_RANK",
+        "GROUP_RANK",
+        "WORLD_SIZE",
+        "SLURM_PROCID",
+        "OMPI_COMM_WORLD_RANK",
+        "RANKLAB_SSH_RANK",
+    )
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+def total() -> float:
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group()
+    ones = torch.ones(1)
+    dist.all_reduce(ones)
+    return ones.item()
+
+
+def stay_away() -> None:
+    import torch
+    import torch.distributed as dist
+
+    if dist.get_rank() != 1:
+        dist.all_reduce(torch.ones(1))
+
+
+# Sent by value, as functions of a notebook are: on another computer there is no such module to import.
+for function in (who, total, stay_away):
+    function.__module__ = "__main__"
+
+
+def asked(world, own_name: str) -> None:
+    """Ask a world of three ranks what every launcher has to make true, and stop it."""
+    with world:
+        told, problem = world.call(who, timeout=60)
+        assert problem == ""
+        assert [entry["RANK"] for entry in told] == ["0", "1", "2"]
+        assert [entry[own_name] for entry in told] == ["0", "1", "2"]
+        assert {entry["WORLD_SIZE"] for entry in told} == {"3"}
+        assert world.call(total, timeout=60) == ([3.0] * 3, "")
+        _, problem = world.call(stay_away, timeout=2)
+        assert "ranks 0, 2" in problem
+    assert not world.processes.home.exists()
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec is not installed (Debian: openmpi-bin)")
+def test_mpi(monkeypatch):
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        monkeypatch.setenv(name, "1")
+    asked(ranklab.start(3, engines="mpi", options={"mpi_args": ["--oversubscribe"]}), "OMPI_COMM_WORLD_RANK")
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec is not installed (Debian: openmpi-bin)")
+def test_a_launcher_that_fails_is_told():
+    with pytest.raises(RanklabError, match="mpi did not bring up 2 ranks"):
+        ranklab.start(2, engines="mpi", options={"mpi_args": ["--no-such-option"]})
+
+
+@pytest.fixture
+def ssh_server(tmp_path):
+    """An ssh server of our own on the loopback interface; yields options for ipyparallel's launcher."""
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    lines = [
+        *(f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {tmp_path / 'host'}", "StrictModes no"),
+        *(f"AuthorizedKeysFile {tmp_path / 'user.pub'}", "PermitRootLogin yes", f"PidFile {tmp_path / 'pid'}"),
+        *("UsePAM no", "PasswordAuthentication no", "Subsystem sftp internal-sftp"),
+    ]
+    (tmp_path / "config").write_text("\n".join(lines))
+    if os.geteuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    server = subprocess.Popen([SSHD, "-D", "-f", tmp_path / "config"])
+    options = [
+        *("-i", str(tmp_path / "user"), "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"),
+        *("-o", f"UserKnownHostsFile={tmp_path / 'known'}", "-o", f"Port={port}"),
+    ]
+    deadline = time.monotonic() + 10
+    while subprocess.run(["ssh", *options, "localhost", "true"], stderr=subprocess.DEVNULL).returncode:
+        assert time.monotonic() < deadline, "the ssh server does not answer"
+        time.sleep(0.1)
+    yield {"ssh_args": options, "scp_args": options, "remote_python": sys.executable, "user": getpass.getuser()}
+    server.terminate()
+    server.wait(10)
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(not SSHD, reason="sshd is not installed (Debian: openssh-server)")
+def test_ssh(ssh_server):
+    # One computer under two names: the ranks count as one node, because they are.
+    asked(ranklab.start(engines="ssh", hosts={"localhost": 2, "127.0.0.1": 1}, options=ssh_server), "RANKLAB_SSH_RANK")
+
+
+SLURM_CONF = """
+ClusterName=lab
+SlurmctldHost={host}(127.0.0.1)
+SlurmctldPort={ports[0]}
+SlurmUser={user}
+SlurmdUser={user}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+SlurmctldPidFile={folder}/ctld.pid
+SlurmdPidFile={folder}/d.pid
+SlurmctldLogFile={folder}/ctld.log
+SlurmdLogFile={folder}/d.log
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+MailProg=/bin/true
+NodeName=computer1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 RealMemory=1000
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+
+
+@pytest.fixture
+def slurm(tmp_path, monkeypatch):
+    """A Slurm of our own with one node on the loopback interface."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    ports = [entry.getsockname()[1] for entry in sockets]
+    for entry in sockets:
+        entry.close()
+    for name in ("state", "spool"):
+        (tmp_path / name).mkdir()
+    conf = SLURM_CONF.format(host=socket.gethostname(), folder=tmp_path, ports=ports, user=getpass.getuser())
+    (tmp_path / "slurm.conf").write_text(conf)
+    (tmp_path / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+    (tmp_path / "key").write_bytes(os.urandom(128))
+    (tmp_path / "key").chmod(0o400)
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
+    monkeypatch.setenv("PATH", os.environ["PATH"] + ":/usr/sbin")
+    munge = [f"--{name}-file={tmp_path / ('munge.' + name)}" for name in ("pid", "log", "seed")]
+    daemons = [
+        subprocess.Popen(
+            ["munged", "-F", "--force", f"--key-file={tmp_path / 'key'}", *munge, "--socket", tmp_path / "munge.socket"]
+        ),
+        subprocess.Popen(["slurmctld", "-D"], stderr=subprocess.DEVNULL),
+        subprocess.Popen(["slurmd", "-D", "-N", "computer1"], stderr=subprocess.DEVNULL),
+    ]
+    deadline = time.monotonic() + 30
+    while subprocess.run(["srun", "true"], stderr=subprocess.DEVNULL, timeout=60).returncode:
+        assert time.monotonic() < deadline, (tmp_path / "ctld.log").read_text()
+        time.sleep(0.2)
+    yield
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        subprocess.run(["scontrol", "shutdown"], timeout=10)
+    for daemon in reversed(daemons):
+        daemon.terminate()
+        try:
+            daemon.wait(3)
+        except subprocess.TimeoutExpired:  # slurmd waits for a controller that has gone
+            daemon.kill()
+            daemon.wait()
+
+
+@pytest.mark.ranks
+@pytest.mark.skipif(
+    not SLURM or os.geteuid() != 0, reason="Slurm is not installed (Debian: slurm-wlm munge), or not root"
+)
+def test_slurm(slurm, tmp_path):
+    template = (
+        "#!/bin/sh\n#SBATCH --job-name=ranks --ntasks={n} --export=ALL --chdir=" + str(tmp_path) + "\n"
+        "#SBATCH --output=" + str(tmp_path / "job.log") + "\n"
+        "srun {program_and_args}\n"
+    )
+    asked(ranklab.start(3, engines="slurm", options={"batch_template": template}), "SLURM_PROCID")
