@@ -83,6 +83,8 @@ class Elsewhere(Processes):
         self._server = self._set = self._cluster = self.client = None
         self._next_check = 0.0
         self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
+        if engines == "slurm":  # ipyparallel would leave its batch script in the reader's folder
+            self._options.setdefault("batch_file_name", str(self.home / "engines.sbatch"))
         self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
         try:
             self._bring_up(engines)
