@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -102,37 +103,42 @@ def test_start_gives_every_engine_its_rank_and_stop_leaves_nothing(make_cluster,
     assert not list(Path(cluster.profile_dir, "log").glob("*.log"))
 
 
-def test_a_signal_to_the_set_reaches_every_engine(make_cluster):
+def nap(folder: str) -> None:
+    """Say that the engine is inside this call, where SIGINT is not ignored, and stay there."""
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(30)
+
+
+def napping(client, folder):
+    """Send every engine to sleep, and return when each has said that it is in the call."""
+    asleep = Path(tempfile.mkdtemp(dir=folder))
+    naps = client[:].apply_async(nap, str(asleep))
+    wait_until(lambda: len(list(asleep.iterdir())) == len(client.ids))
+    return naps
+
+
+def interrupted(naps) -> None:
+    for reply in naps.split():
+        with pytest.raises(ipp.RemoteError, match="KeyboardInterrupt"):
+            reply.get(timeout=PATIENCE)
+
+
+def test_a_signal_to_the_set_reaches_every_engine(make_cluster, tmp_path):
     cluster = make_cluster(n=2)
     client = cluster.start_and_connect_sync()
-    sleep = client[:].apply_async(time.sleep, 30)
-    running(client, sleep)
+    naps = napping(client, tmp_path)
     cluster.signal_engines_sync(signal.SIGINT)
-    for reply in sleep.split():
-        with pytest.raises(ipp.RemoteError, match="KeyboardInterrupt"):
-            reply.get(timeout=PATIENCE)
+    interrupted(naps)
     client.close()
 
 
-def test_the_client_can_send_signals_without_a_nanny(make_cluster):
+def test_the_client_can_send_signals_without_a_nanny(make_cluster, tmp_path):
     cluster = make_cluster(n=2)
     client = cluster.start_and_connect_sync()
-    sleep = client[:].apply_async(time.sleep, 30)
-    running(client, sleep)
+    naps = napping(client, tmp_path)
     client.send_signal(signal.SIGINT, block=True)
-    for reply in sleep.split():
-        with pytest.raises(ipp.RemoteError, match="KeyboardInterrupt"):
-            reply.get(timeout=PATIENCE)
+    interrupted(naps)
     client.close()
-
-
-def running(client, request):
-    """Wait until every engine is busy with a request.
-
-    The shell of an engine is busy, but its main thread may be a moment before the call: SIGINT is ignored there.
-    """
-    wait_until(lambda: all(client.queue_status(engine)["queue"] == 1 for engine in client.ids))
-    time.sleep(0.5)
 
 
 def test_restart_makes_new_processes(make_cluster):
@@ -149,7 +155,7 @@ def test_restart_makes_new_processes(make_cluster):
     client.close()
 
 
-def test_another_cluster_object_takes_over_from_a_dict(make_cluster, installed):
+def test_another_cluster_object_takes_over_from_a_dict(make_cluster, installed, tmp_path):
     cluster = make_cluster(n=2)
     client = cluster.start_and_connect_sync()
     second = ipp.Cluster.from_dict(cluster.to_dict())
@@ -157,12 +163,9 @@ def test_another_cluster_object_takes_over_from_a_dict(make_cluster, installed):
     assert second.engine_launcher_class is ForkSetLauncher
     assert second_set.n == first_set.n == 2
     assert [entry.pid for entry in second_set.launchers.values()] == client[:].apply_sync(os.getpid)
-    sleep = client[:].apply_async(time.sleep, 30)
-    running(client, sleep)
+    naps = napping(client, tmp_path)
     second.signal_engines_sync(signal.SIGINT)
-    for reply in sleep.split():
-        with pytest.raises(ipp.RemoteError, match="KeyboardInterrupt"):
-            reply.get(timeout=PATIENCE)
+    interrupted(naps)
     client.close()
     second.stop_cluster_sync()
     wait_until(lambda: not psutil.pid_exists(first_set.server_pid) or first_set.server._process.poll() is not None)
