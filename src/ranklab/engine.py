@@ -15,6 +15,7 @@ from ipyparallel.engine.app import IPEngine
 
 from .deadman import HOME, OWNER, watch_owner
 from .foreign import read_rank
+from .interrupt import guard
 from .layout import watchdog_path
 from .trace import cut_traceback
 from .watchdog import Watchdog
@@ -30,6 +31,7 @@ class RankEngine(IPEngine):
         """Register, then prepare the shell that ipyparallel has made on the way."""
         await super().complete_registration(*args, **kwargs)
         prepare_shell(self.kernel.shell)
+        guard(self.kernel)
         home = os.environ[HOME]
         reachable = os.path.isdir(home)  # not where another launcher has started this rank on another computer
         path = watchdog_path(home, int(os.environ["RANK"])) if reachable else None

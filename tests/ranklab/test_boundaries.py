@@ -24,7 +24,7 @@ LAYERS = [
     {"processes"},
     {"fork_launcher", "forking", "launcher", "nodemap", "panel", "figures", "choice"},
     {"controller", "engine", "forked", "forkserver", "on_rank"},
-    {"meeting", "rank", "watchdog"},
+    {"interrupt", "meeting", "rank", "watchdog"},
     {"live", "gpus", "deadman", "errors", "foreign", "layout", "outcome", "palette", "ports", "preload", "trace"},
 ]
 IPYPARALLEL = {
