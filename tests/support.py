@@ -1,6 +1,9 @@
 """What the tests of ranklab share: a notebook without a browser, and looks at processes and texts."""
 
 import re
+import subprocess
+import sys
+import textwrap
 from dataclasses import dataclass, field
 
 import psutil
@@ -67,3 +70,19 @@ def steady(text: str) -> str:
     """Fail where a text holds what differs between runs or machines."""
     assert not re.search(r"(/tmp|/home|/root|site-packages|:\d{4,5}\b|\bpid\b)", text), text
     return text
+
+
+PROGRAM = """
+    import sys, time
+    import ranklab
+    world = ranklab.start(2)
+    print(world.processes.home, flush=True)
+    {then}
+"""
+
+
+def owner(then: str) -> tuple[subprocess.Popen, str]:
+    """Start a process that owns two ranks; return it and the ranks' private folder."""
+    program = textwrap.dedent(PROGRAM).format(then=then)
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    return process, process.stdout.readline().strip()

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import re
 import signal
 import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from .diagnosis import doing
+from .lastwords import last_line, last_words
 from .layout import name_ranks
 from .live import Live
+from .memory import kills, shortage
 from .outcome import CellOutcome, RankOutcome, clean
 from .panel import Panel
 from .recovery import free
+from .report import summarise, warn
 
 if TYPE_CHECKING:
     from .world import World
@@ -20,10 +26,15 @@ if TYPE_CHECKING:
 # After one rank has raised, the others get this long to finish before they count as waiting for it.
 GRACE = 1.0
 POLL = 0.1
+LOOK = 1.0  # seconds between two looks whether there is still a controller
 OUTPUT_WAIT = 2.0
+# What torch writes to stderr when its connections are cut: a warning, and a stack of C++ functions.
+CUT_WARNING = re.compile(
+    r"^\[[WE]\d{4} [^\n]*\n(?:Exception raised[^\n]*\n)?(?:(?:frame #|<omitting)[^\n]*\n)*\n?", re.MULTILINE
+)
 
 
-def wait_for(world: World, replies: dict, timeout: float, live: Live) -> CellOutcome:
+def wait_for(world: World, replies: dict, timeout: float, live: Live, cell: str = "") -> CellOutcome:
     """Wait for what some ranks were asked to do, and always come back.
 
     Args:
@@ -31,40 +42,80 @@ def wait_for(world: World, replies: dict, timeout: float, live: Live) -> CellOut
         replies: ipyparallel's result of each rank that was asked, by rank.
         timeout: seconds until the request counts as hung.
         live: shows the outcome so far.
+        cell: its text, where a cell was sent.
 
     Returns:
         What every rank left behind. No rank is still at work.
     """
     deadline = time.monotonic() + timeout
     reason = "finished"
+    before = {rank: kills(pid) for rank in replies if (pid := world.processes.pid(rank))}
     try:
-        reason = _wait(replies, deadline, lambda: _show(live, world, replies, timeout))
+        reason = _wait(world, replies, deadline, lambda: _show(live, world, replies, timeout))
     except KeyboardInterrupt:
         reason = "interrupted"
+    if reason == "lost" or world.processes.lost():
+        return _all_lost(world, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}
-    where = {}
-    if stuck:
+    places = {}
+    if stuck or _failed(replies):
         with _uninterrupted():
-            where = free(world, stuck)
+            places = _ask_all(world, replies)
+            if stuck:
+                free(world, stuck, places)
     output_deadline = time.monotonic() + OUTPUT_WAIT
     for reply in replies.values():
         reply.wait_for_output(max(0, output_deadline - time.monotonic()))
     outcomes = [_outcome(rank, reply) for rank, reply in replies.items()]
     alive = world.processes.alive()
     for outcome in outcomes:
+        outcome.place = places.get(outcome.rank)
         if outcome.rank in stuck:
-            _tell_freed(outcome, where.get(outcome.rank))
+            _tell_freed(outcome)
         if outcome.rank not in alive:
             outcome.state = "died"
         if outcome.state == "died":
-            outcome.note = world.processes.how_it_died(outcome.rank)
-    return _summary(outcomes, reason, timeout)
+            _look_back(world, outcome, before.get(outcome.rank, {}))
+    result = summarise(outcomes, reason, timeout, alive, world.size, cell)
+    if not result.headline and len(replies) > 1:
+        warn(result, _ask_all(world, replies, "cell"))
+    return result
 
 
-def _wait(replies: dict, deadline: float, tick) -> str:
+def _all_lost(world: World, replies: dict) -> CellOutcome:
+    """End what is left of a world whose ranks cannot be reached any more."""
+    outcomes = [_outcome(rank, reply) for rank, reply in replies.items()]
+    headline = world.processes.lost()
+    world.processes.stop()
+    advice = "The next cell starts all ranks again, without variables; process groups are gone."
+    return CellOutcome(outcomes, headline=headline, advice=advice)
+
+
+def _ask_all(world: World, ranks: Iterable[int], question: str = "where") -> dict[int, dict]:
+    """Return what the watchdogs of these ranks say, all asked at once; without the ranks that give no answer."""
+    ranks = list(ranks)
+    with concurrent.futures.ThreadPoolExecutor(len(ranks)) as threads:
+        answers = zip(ranks, threads.map(lambda rank: world.processes.ask(rank, question), ranks), strict=True)
+    return {rank: answer for rank, answer in answers if answer}
+
+
+def _look_back(world: World, outcome: RankOutcome, before: dict) -> None:
+    """Find out how a rank died from what it has left behind."""
+    home, rank = world.processes.home, outcome.rank
+    outcome.exit_code = world.processes.await_exit_code(rank)
+    outcome.last_line, outcome.last_words = last_line(home, rank), last_words(home, rank)
+    outcome.memory = shortage(before)
+
+
+def _wait(world: World, replies: dict, deadline: float, tick) -> str:
     """Wait until all ranks are done, one has been in trouble for a moment, or the deadline has come."""
     pending = set(replies.values())
+    next_look = time.monotonic() + LOOK
     while pending:
+        if time.monotonic() > next_look:
+            next_look = time.monotonic() + LOOK
+            if world.processes.lost(thorough=True):
+                return "lost"
         remaining = deadline - time.monotonic()
         if remaining <= 0:
             return "deadline" if not _failed(replies) else "trouble"
@@ -106,53 +157,20 @@ def _show(live: Live, world: World, replies: dict, timeout: float) -> None:
     running = [rank for rank, reply in replies.items() if not reply.done()]
     soon = f"running for {live.seconds} s on {name_ranks(running)}, deadline {timeout:g} s" if running else ""
     outcome = CellOutcome([_outcome(rank, reply, tail=3) for rank, reply in replies.items()], headline=soon)
+    for rank, place in _ask_all(world, running).items():
+        entry = next(entry for entry in outcome.ranks if entry.rank == rank)
+        entry.place, entry.traceback = place, place.get("lines", [])[-1:]
+        entry.note = doing(entry)
     live.show(Panel(outcome).bundle())
 
 
-def _tell_freed(outcome: RankOutcome, where: dict | None) -> None:
+def _tell_freed(outcome: RankOutcome) -> None:
     """Replace the error that freeing has caused by what the rank was doing."""
     # IPython says this on stderr where our interrupt reaches a rank that is already reporting an error.
-    outcome.stderr = outcome.stderr.replace("\nKeyboardInterrupt\n", "")
-    if where is None:
-        return
-    outcome.traceback = list(where.get("lines", []))
-    if where.get("call"):
-        outcome.traceback.append(f"in {where['call']}")
+    outcome.stderr = CUT_WARNING.sub("", outcome.stderr.replace("\nKeyboardInterrupt\n", ""))
+    outcome.traceback = list((outcome.place or {}).get("lines", []))
     if outcome.state != "died":
-        outcome.state, outcome.error, outcome.note = "freed", "", "still here when it was freed"
-
-
-def _summary(outcomes: list[RankOutcome], reason: str, timeout: float) -> CellOutcome:
-    result = CellOutcome(outcomes, timed_out=reason == "deadline")
-    by_state = {
-        state: [entry.rank for entry in outcomes if entry.state == state] for state in ("raised", "died", "freed")
-    }
-    unfinished = by_state["freed"] + by_state["died"] if result.timed_out else []
-    if reason == "interrupted":
-        result.headline = f"You stopped {name_ranks([entry.rank for entry in outcomes])}."
-    elif unfinished:
-        result.headline = f"{name_ranks(unfinished)} did not finish within {timeout:g} s{_still_in(outcomes)}."
-    elif by_state["died"]:
-        result.headline = next(entry.note for entry in outcomes if entry.state == "died")
-    elif by_state["raised"]:
-        first = next(entry for entry in outcomes if entry.state == "raised")
-        same = [entry.rank for entry in outcomes if entry.error == first.error]
-        result.headline = f"{name_ranks(same)} raised {first.error.splitlines()[0]}"
-    if by_state["freed"] or by_state["died"]:
-        kept = "All ranks answer again and keep their variables."
-        if by_state["died"]:
-            kept = (
-                f"The next cell starts {name_ranks(by_state['died'])} again, without variables; the others keep theirs."
-            )
-        result.advice = f"{kept} Process groups are gone: dist.init_process_group() makes a new one."
-    return result
-
-
-def _still_in(outcomes: list[RankOutcome]) -> str:
-    """Name the library call in which all unfinished ranks were, if there is such a call."""
-    calls = {outcome.traceback[-1] for outcome in outcomes if outcome.state == "freed" and outcome.traceback}
-    call = calls.pop() if len(calls) == 1 else ""
-    return f": still {call}" if call.startswith("in ") else ""
+        outcome.state, outcome.error = "freed", ""
 
 
 def _outcome(rank: int, reply, tail: int = 0) -> RankOutcome:

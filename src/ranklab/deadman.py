@@ -60,3 +60,17 @@ def all_run(pid: int) -> bool:
         return all(member.status() != psutil.STATUS_ZOMBIE for member in family)
     except psutil.NoSuchProcess:
         return False
+
+
+def is_stopped(pid: int) -> bool:
+    """Say whether a process was stopped by SIGSTOP or a terminal, and not continued.
+
+    Args:
+        pid: the process; 0 for one that is not on this machine.
+    """
+    import psutil
+
+    try:
+        return pid > 0 and psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    except psutil.NoSuchProcess:
+        return False

@@ -18,6 +18,7 @@ from typing import Any
 
 from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher, find_launcher_class
 
+from .controllers import make_cluster
 from .deadman import HOME, OWNER
 from .errors import RanklabError, WorldError
 from .launcher import CONTROLLER_CMD
@@ -81,7 +82,7 @@ class Elsewhere(Processes):
         self._options = dict(options or {}) | ({"engines": dict(hosts)} if hosts else {})
         self._address = address
         self._server = self._set = self._cluster = self.client = None
-        self._next_check = 0.0
+        self._next_check, self._lost = 0.0, ""
         self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
         if engines == "slurm":  # ipyparallel would leave its batch script in the reader's folder
             self._options.setdefault("batch_file_name", str(self.home / "engines.sbatch"))
@@ -94,7 +95,7 @@ class Elsewhere(Processes):
 
     def _bring_up(self, engines: str) -> None:
         live = Live()
-        self._cluster = self._make_cluster()
+        self._cluster = make_cluster(self.home)
         if self._address:
             self._cluster.controller_ip = self._address
             self._cluster.controller_args = [*self._cluster.controller_args, "--IPController.enable_curve=True"]

@@ -10,14 +10,18 @@ import os
 import signal
 import sys
 import threading
+import warnings
 
 from ipyparallel.engine.app import IPEngine
+from traitlets import Type
 
+from .bookmark import Bookmark
 from .deadman import HOME, OWNER, watch_owner
 from .foreign import read_rank
 from .interrupt import guard
-from .layout import watchdog_path
-from .trace import cut_traceback
+from .layout import bookmark_path, watchdog_path
+from .streams import NativeOutput, RankStream
+from .trace import cut_traceback, printable
 from .watchdog import Watchdog
 
 
@@ -25,6 +29,7 @@ class RankEngine(IPEngine):
     """An ipyparallel engine whose errors end in the reader's cell, not in IPython's."""
 
     name = "ipengine"
+    out_stream_factory = Type(RankStream, config=True)
     registered = None  # called with the engine's id, where somebody wants to know it
 
     async def complete_registration(self, *args, **kwargs) -> None:
@@ -32,11 +37,7 @@ class RankEngine(IPEngine):
         await super().complete_registration(*args, **kwargs)
         prepare_shell(self.kernel.shell)
         guard(self.kernel)
-        home = os.environ[HOME]
-        reachable = os.path.isdir(home)  # not where another launcher has started this rank on another computer
-        path = watchdog_path(home, int(os.environ["RANK"])) if reachable else None
-        self.kernel.shell.watchdog = Watchdog(path)
-        self.kernel.shell.watchdog.watch(self.kernel.shell)
+        watch(self.kernel.shell, os.environ[HOME], int(os.environ["RANK"]))
         if not self.enable_nanny:
             self.kernel.control_handlers["signal_request"] = self._signal_request
         if self.registered is not None:
@@ -54,6 +55,27 @@ class RankEngine(IPEngine):
         self.session.send(stream, "signal_reply", content={"status": "ok"}, ident=ident, parent=parent)
 
 
+def watch(shell, home: str, rank: int) -> None:
+    """Let the driver see what this rank does, also when it is stuck or has died.
+
+    Args:
+        shell: the IPython shell of the engine.
+        home: the world's private folder; missing where another launcher has started this rank on another computer.
+        rank: this rank.
+    """
+    here = os.path.isdir(home)
+    shell.watchdog = Watchdog(watchdog_path(home, rank) if here else None)
+    shell.watchdog.watch(shell)
+    ends = [stream.end_cell for stream in (sys.stdout, sys.stderr) if isinstance(stream, RankStream)]
+    if here:
+        Bookmark(bookmark_path(home, rank)).follow(shell)
+        native = NativeOutput(home, rank)
+        shell.events.register("pre_run_cell", native.begin_cell)
+        ends.insert(0, native.end_cell)
+    for end in ends:
+        shell.events.register("post_run_cell", end)
+
+
 def skip_debugger() -> None:
     """Have ipykernel find no debugpy: 150 modules that every engine loads for a debugger which none can reach."""
     if "debugpy" not in sys.modules and "ipykernel.debugger" not in sys.modules:
@@ -69,6 +91,9 @@ def prepare_shell(shell) -> None:
         shell: the IPython shell of the engine.
     """
 
+    # IPython warns about how to leave IPython where a cell calls sys.exit; our panel tells what happened.
+    warnings.filterwarnings("ignore", "To exit: use", UserWarning)
+
     def show(exc_tuple=None, *_, **__) -> None:
         error_type, error, _ = shell._get_exc_info(exc_tuple)
         # The lines already end in the message; the error itself might not survive being printed.
@@ -76,6 +101,17 @@ def prepare_shell(shell) -> None:
         shell._showtraceback(error_type, lines[-1], lines)
 
     shell.showtraceback = show
+    run = shell.run_code
+
+    async def run_code(code, result=None, **options):
+        raised = await run(code, result, **options)
+        if result is not None:  # IPython's history and ipykernel's reply call str() on it
+            result.error_in_exec = printable(result.error_in_exec)
+        return raised
+
+    shell.run_code = run_code
+    # ipykernel's exit() goes on with the cell and ends the process afterwards; a program's ends the program.
+    shell.user_ns["exit"] = shell.user_ns["quit"] = sys.exit
     shell.showsyntaxerror = lambda *_, **__: show()
 
 

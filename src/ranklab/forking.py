@@ -78,6 +78,11 @@ class Server:
         """The server's process id."""
         return self._process.pid
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the server's process has ended."""
+        return self._process.poll() is not None
+
     def fork(
         self, environment: dict[str, str], argv: list[str], log: str, cwd: str = "", engine: int | None = None
     ) -> Fork:

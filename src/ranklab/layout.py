@@ -158,6 +158,16 @@ def watchdog_path(home: str | Path, rank: int) -> Path:
     return Path(home, f"rank-{rank}.socket")
 
 
+def bookmark_path(home: str | Path, rank: int) -> Path:
+    """Return the file in which a rank notes the line it is in."""
+    return Path(home, f"rank-{rank}.line")
+
+
+def native_path(home: str | Path, rank: int, stream: str) -> Path:
+    """Return the file that is the standard output or error of a rank's process."""
+    return Path(home, f"rank-{rank}.{stream}")
+
+
 def name_ranks(ranks: Sequence[int]) -> str:
     """Say which ranks: ``rank 2``, ``ranks 0–3``, ``ranks 0, 2``, runs of three or more as a range."""
     ranks = sorted(ranks)

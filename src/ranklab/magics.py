@@ -55,7 +55,7 @@ class RankMagics(ParallelMagics):
         if block is False:
             return self.last_result
         live = Live()
-        outcome = wait_for(world, replies, self.timeout or world.timeout, live)
+        outcome = wait_for(world, replies, self.timeout or world.timeout, live, cell)
         panel = Panel(outcome)
         live.finish(panel.bundle() if panel else None, panel.metadata())
         for entry in outcome.ranks:

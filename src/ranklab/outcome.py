@@ -24,8 +24,14 @@ class RankOutcome:
         displays: MIME bundles it displayed, in order.
         error: ``Type: message`` of what it raised, "" where it raised nothing.
         traceback: the error cut to the reader's cells, the last line being ``error``.
-        state: "done", "raised", "died" or "freed" (stopped by ranklab because another rank was in trouble).
-        note: one sentence beside the state, for example how a rank died.
+        state: "done", "raised", "died", "lost" (its partner died) or "freed" (stopped by ranklab because another rank
+            was in trouble).
+        note: a few words beside the state, for example how a rank died.
+        place: what its watchdog told before it was freed; None where it gave no answer or nobody asked.
+        exit_code: how its process ended, where it died and this is known.
+        last_line: the line of the cell in which it died, 0 where that is not known.
+        last_words: what compiled code in it wrote to stderr before it died.
+        memory: a sentence where the system killed it for lack of memory.
     """
 
     rank: int
@@ -37,6 +43,11 @@ class RankOutcome:
     traceback: list[str] = field(default_factory=list)
     state: str = "done"
     note: str = ""
+    place: dict | None = None
+    exit_code: int | None = None
+    last_line: int = 0
+    last_words: str = ""
+    memory: str = ""
 
     @property
     def text(self) -> str:
@@ -51,13 +62,21 @@ class CellOutcome:
     Attributes:
         ranks: one entry a rank, in rank order.
         headline: what went wrong first, in one sentence; "" where nothing did.
-        advice: what to do now, in one sentence.
+        warning: what is wrong with a cell that came to its end.
+        cause: the likely cause, one sentence.
+        mend: what to do about the cause, one sentence.
+        advice: what state the ranks are in now.
+        details: what the report folds away, for each rank that has something to tell.
         timed_out: whether the deadline ended the cell.
     """
 
     ranks: list[RankOutcome]
     headline: str = ""
+    warning: str = ""
+    cause: str = ""
+    mend: str = ""
     advice: str = ""
+    details: list[tuple[int, str]] = field(default_factory=list)
     timed_out: bool = False
 
 

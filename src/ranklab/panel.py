@@ -22,8 +22,9 @@ CHIP = (
 PRE = "margin:0;padding:0;border:0;background:none;color:inherit;white-space:pre-wrap;overflow-wrap:anywhere;"
 HEAD = f"grid-column:1/-1;margin:0;padding-left:.6em;border-left:4px solid {ERROR_COLOR};font-weight:600;"
 ADVICE = "grid-column:1/-1;margin:0;"
+FOLDED = "grid-column:1/-1;font-size:.9em;"
 MANY = 8
-ORDER = ("died", "raised", "freed", "done")
+ORDER = ("died", "raised", "lost", "freed", "done")
 
 
 class Panel:
@@ -38,25 +39,24 @@ class Panel:
         self.rows = [*_error_rows(outcome), *_text_rows(outcome)]
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.outcome.headline)
+        return bool(self.rows or self.outcome.headline or self.outcome.warning)
 
     def text(self) -> str:
         """Return the panel as plain text: a label column, then what the ranks said."""
-        lines = [self.outcome.headline] if self.outcome.headline else []
+        head = self.outcome.headline or self.outcome.warning
+        lines = [head] if head else []
         width = max((len(label) for _, label, _, _ in self.rows), default=0)
         for _, label, kind, text in self.rows:
             mark = " ! " if kind == "stderr" else "   "
             for number, line in enumerate(text.split("\n")):
                 lines.append(f"{label if number == 0 else '':<{width}}{mark}{line}".rstrip())
-        if self.outcome.advice:
-            lines.append(self.outcome.advice)
-        return "\n".join(lines)
+        return "\n".join([*lines, *self._advice()])
 
     def html(self) -> str:
         """Return the panel as HTML that needs no style sheet."""
         parts = []
-        if self.outcome.headline:
-            parts.append(f'<p class="rl-head" style="{HEAD}">{html.escape(self.outcome.headline)}</p>')
+        if head := self.outcome.headline or self.outcome.warning:
+            parts.append(f'<p class="rl-head" style="{HEAD}">{html.escape(head)}</p>')
         for ranks, label, kind, text in self.rows:
             classes = "rl-row" if kind == "out" else f"rl-row rl-{kind}"
             parts.append(
@@ -64,9 +64,30 @@ class Panel:
                 f'<span class="rl-who" role="group" aria-label="{label}" style="{WHO}">{chips(ranks)}</span>'
                 f'<pre class="rl-out" style="{PRE}">{html.escape(text)}</pre></div>'
             )
-        if self.outcome.advice:
-            parts.append(f'<p class="rl-advice" style="{ADVICE}">{html.escape(self.outcome.advice)}</p>')
+        for line in self._advice():
+            parts.append(f'<p class="rl-advice" style="{ADVICE}">{html.escape(line)}</p>')
+        parts.append(self._folded())
         return f'<div class="rl-panel" style="{PANEL}">{"".join(parts)}</div>'
+
+    def _advice(self) -> list[str]:
+        """Return cause and mend, and in what state the ranks are."""
+        outcome = self.outcome
+        told = [f"Likely cause: {outcome.cause}"] if outcome.cause else []
+        told += [f"Mend: {outcome.mend}"] if outcome.mend else []
+        return [*told, outcome.advice] if outcome.advice else told
+
+    def _folded(self) -> str:
+        """Return the details, which open on a click; plain text leaves them out."""
+        if not self.outcome.details:
+            return ""
+        rows = "".join(
+            f'<span style="{WHO}">{chip(rank)}</span><pre style="{PRE}">{html.escape(text)}</pre>'
+            for rank, text in self.outcome.details
+        )
+        return (
+            f'<details class="rl-details" style="{FOLDED}"><summary>What each rank was doing</summary>'
+            f'<div style="{PANEL}">{rows}</div></details>'
+        )
 
     def bundle(self) -> dict[str, str]:
         """Return the panel as a MIME bundle."""

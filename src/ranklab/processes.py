@@ -6,18 +6,17 @@ The only place that knows how ranks start. Nothing here knows what a cell is.
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import os
 import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import leftovers
 from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher, no_more
-from .deadman import HOME, OWNER, all_run
+from .controllers import controller_runs, kill_controller, make_cluster
+from .deadman import HOME, OWNER, is_stopped
 from .errors import ControllerLost, RanklabError
 from .forking import Server
 from .layout import LOOPBACK, name_ranks, places, watchdog_path
@@ -25,6 +24,7 @@ from .live import Live
 from .on_rank import greet
 from .ports import reserve_port
 from .rank import BACKEND
+from .recorder import BUFFER, ENTRIES
 from .watchdog import ask
 
 if TYPE_CHECKING:
@@ -33,14 +33,9 @@ if TYPE_CHECKING:
     from .launcher import RankSetLauncher
 
 START_TIMEOUT = 120.0
-# The hub admits an engine at a heartbeat; stock ipyparallel beats every 3 s. The number of misses keeps the time until
-# a silent engine counts as lost at a minute, because a busy machine may delay many beats.
-HEARTBEAT_MS = 100
-HEARTBEAT_MISSES = 600
 POLL = 0.01
 CHECK_EVERY = 1.0  # seconds between two looks at the controller's processes, which take some milliseconds
 GREETING = 2.0  # seconds until a rank is asked again
-QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
 
 
 class Processes:
@@ -62,13 +57,15 @@ class Processes:
     def __init__(self, nodes: Sequence[int], launcher: str | None = None) -> None:
         self.size = sum(nodes)
         self.launcher, self.how = choose_launcher(launcher)
+        leftovers.clean()
         check_memory(self.size, self.launcher)
+        self._lost = ""
         self._server: Server | None = None
         self._cluster: ipp.Cluster | None = None
         self._set: RankSetLauncher | None = None
         self.client: ipp.Client | None = None
         try:
-            self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
+            self.home = leftovers.make_home()
             # IPython otherwise makes a folder in the reader's home, which may be read-only.
             self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
             self._port = reserve_port()
@@ -90,7 +87,7 @@ class Processes:
     def _start(self, nodes: Sequence[int]) -> None:
         live = Live()
         self._next_check = time.monotonic() + CHECK_EVERY
-        self._cluster = self._make_cluster()
+        self._cluster = make_cluster(self.home)
         from ipyparallel.error import IPythonError
 
         from .launcher import CONTROLLER_CMD
@@ -108,21 +105,6 @@ class Processes:
         self._set = self._cluster.engines[engine_set]
         self._await(list(range(self.size)), live, f"starting {name_ranks(range(self.size))}")
         live.finish()
-
-    def _make_cluster(self) -> ipp.Cluster:
-        import ipyparallel as ipp
-
-        return ipp.Cluster(
-            profile_dir=str(self.home),
-            load_profile=False,  # a reader's own ipcluster_config.py must not change the book
-            cluster_file="",
-            delay=0,
-            log_level=QUIET,
-            controller_args=[
-                f"--HeartMonitor.period={HEARTBEAT_MS}",
-                f"--HeartMonitor.max_heartmonitor_misses={HEARTBEAT_MISSES}",
-            ],
-        )
 
     def _settle_launcher(self) -> None:
         """Wait until the server has imported torch; do without it where a fork of it would not be safe."""
@@ -146,6 +128,7 @@ class Processes:
         environment = place.environment("127.0.0.1", self.master_port)
         environment |= self._owned
         environment[BACKEND] = self.backend
+        environment.setdefault(BUFFER, os.environ.get(BUFFER, ENTRIES))
         # Gloo otherwise looks up this machine's name, which resolves wrongly on many laptops.
         environment["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", LOOPBACK)
         return environment
@@ -191,7 +174,7 @@ class Processes:
         if time.monotonic() < self._next_check:
             return
         self._next_check = time.monotonic() + CHECK_EVERY
-        if not all_run(self._cluster.controller.pid):
+        if not controller_runs(self._cluster, thorough=True):
             raise ControllerLost("A part of ipyparallel's controller ended while it started. Start again.")
 
     def _why_not(self, dead: list[int]) -> str:
@@ -210,16 +193,17 @@ class Processes:
         """Return how the process of a rank ended (−9: killed by signal 9), or None while it runs."""
         return self._set.exit_code(rank)
 
-    def how_it_died(self, rank: int, patience: float = 2.0) -> str:
-        """Say in one sentence how the process of a rank ended."""
-        # The controller can hear of a death a moment before the operating system hands out the exit status.
+    def await_exit_code(self, rank: int, patience: float = 2.0) -> int | None:
+        """Return how a process that has died ended, or None where it is not known.
+
+        The controller can hear of a death a moment before the operating system hands out the exit status.
+        """
         _poll(lambda: self.exit_code(rank) is not None, patience)
-        code = self.exit_code(rank)
-        if code is None:
-            return f"rank {rank} is lost: the controller no longer hears it."
-        if code < 0:
-            return f"rank {rank} was killed by {signal.Signals(-code).name}."
-        return f"rank {rank} ended with exit status {code}."
+        return self.exit_code(rank)
+
+    def pid(self, rank: int) -> int:
+        """Return the process id of a rank on this machine, 0 where it is on another."""
+        return self._set.ranks[rank].pid if self._set is not None else 0
 
     def new_master_port(self) -> int:
         """Reserve another port for rank 0.
@@ -237,8 +221,21 @@ class Processes:
         return self._port.getsockname()[1]
 
     def ask(self, rank: int, question: str) -> dict | int | None:
-        """Ask the watchdog of a rank; see :func:`ranklab.watchdog.ask`."""
-        return ask(watchdog_path(self.home, rank), question)
+        """Ask the watchdog of a rank, see :func:`ranklab.watchdog.ask`; ``{"stopped": True}`` after a SIGSTOP."""
+        answer = ask(watchdog_path(self.home, rank), question)
+        return {"stopped": True} if answer is None and is_stopped(self.pid(rank)) else answer
+
+    def lost(self, thorough: bool = False) -> str:
+        """Say in one sentence that the ranks cannot be reached any more, or "" where they can.
+
+        Args:
+            thorough: look at each process of the controller, which takes some milliseconds.
+        """
+        if self._server is not None and self._server.has_ended:
+            self._lost = "The process that the ranks were forked from was killed, and the ranks with it."
+        elif self._cluster is not None and not controller_runs(self._cluster, thorough):
+            self._lost = "The controller, through which the notebook talks to the ranks, was killed."
+        return self._lost
 
     def signal(self, rank: int, number: int) -> None:
         """Send a signal to the process of one rank; nothing happens where it has ended."""
@@ -271,7 +268,7 @@ class Processes:
             for rank in range(self.size):
                 self.signal(rank, signal.SIGKILL)
         if self._cluster is not None:
-            self._kill_controller()
+            kill_controller(self._cluster)
             self._cluster.stop_cluster_sync()
             self._cluster = None
         if helpers:
@@ -280,13 +277,6 @@ class Processes:
             end_all(helpers, patience=0.2)  # nannies would wait 3 s for a controller that has gone
         self._port.close()
         shutil.rmtree(self.home, ignore_errors=True)
-
-    def _kill_controller(self) -> None:
-        """Kill the controller's whole group: asked to end while it starts, it leaves its schedulers behind."""
-        controller = self._cluster.controller
-        if controller is not None and controller.pid > 0:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
-                os.killpg(controller.pid, signal.SIGKILL)
 
 
 def _poll(condition: Callable[[], bool], patience: float) -> bool:

@@ -20,21 +20,19 @@ PATIENCE = 2.0
 LEAVE_PATIENCE = 5.0
 
 
-def free(world: World, stuck: dict) -> dict[int, dict]:
+def free(world: World, stuck: dict, places: dict) -> None:
     """End what the stuck ranks are doing, and take every rank out of its process group.
 
     Args:
         world: the running world.
         stuck: the pending reply of each rank that does not come back.
-
-    Returns:
-        Where each stuck rank was, as its watchdog told; a rank that gave no answer is missing.
+        places: what each rank's watchdog has told; a rank that gave no answer is missing.
     """
-    where = {rank: world.processes.ask(rank, "where") for rank in stuck}
+    _signal(world, stuck, [rank for rank in stuck if places.get(rank, {}).get("stopped")], signal.SIGCONT)
     for rank in stuck:
         world.processes.ask(rank, "cut")
     # A cut ends what waits inside torch by itself; an interrupt would only add a second error to the first.
-    _signal(world, stuck, [rank for rank in stuck if not _in_torch(where[rank])], signal.SIGINT)
+    _signal(world, stuck, [rank for rank in stuck if not _in_torch(places.get(rank))], signal.SIGINT)
     for number in (signal.SIGINT, signal.SIGKILL):
         if _all_done(stuck, PATIENCE):
             break
@@ -42,7 +40,6 @@ def free(world: World, stuck: dict) -> dict[int, dict]:
     else:
         _all_done(stuck, PATIENCE)
     regroup(world)
-    return {rank: place for rank, place in where.items() if place}
 
 
 def regroup(world: World) -> None:

@@ -16,6 +16,9 @@ CELL_MARK = "ipykernel_"
 PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
 GLOO_SOURCE = re.compile(r"\[\S*/gloo/\S*\] ?")
 PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
+# The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
+PEERS = ("src", "dst", "group_src", "group_dst")
+DEPTH = 8
 WRAPPERS = {"torch.distributed.c10d_logger", "contextlib", "functools"}
 
 
@@ -54,47 +57,72 @@ def describe(error: BaseException) -> str:
     return f"{name}: {message}" if message else name
 
 
+def printable(error: BaseException | None) -> BaseException | None:
+    """Return an error, or one of the same name in its place where its message cannot be printed."""
+    try:
+        str(error)
+    except Exception:
+        return type(type(error).__name__, (Exception,), {})(describe(error).partition(": ")[2])
+    return error
+
+
 def _anonymous(message: str) -> str:
     """Take out what differs on every run or machine: gloo's build path and the port of a peer."""
     message = GLOO_SOURCE.sub("[gloo] ", message)
     return PEER_PORT.sub(r"\1", message)
 
 
-def position(frame: FrameType | None) -> tuple[list[str], str]:
+def position(frame: FrameType | None) -> dict:
     """Return where a running thread is.
 
     Args:
         frame: its innermost frame.
 
     Returns:
-        The lines of the reader's cells that it is in, outermost first, as a traceback shows them; and the library
-        function that the last of them called, "" where it is in the reader's own code.
+        ``lines`` of the reader's cells that it is in, outermost first, as a traceback shows them; ``call``, the
+        library function that the last of them called, "" where it is in the reader's own code; ``peers``, the ranks
+        that this function was told to send to or receive from; ``stack``, the library functions from there inwards.
     """
     stack = []
     while frame is not None:
         stack.append((frame, frame.f_lineno))
         frame = frame.f_back
-    return _read(stack[::-1])
+    lines, inside = _read(stack[::-1])
+    names = [_public_name(entry) for entry in inside]
+    stack = [name for name in names if name]
+    return {
+        "lines": lines,
+        "call": stack[0] if stack else "",
+        "peers": _peers(inside[names.index(stack[0])]) if stack else {},
+        "stack": stack[:DEPTH],
+    }
+
+
+def _peers(frame: FrameType) -> dict[str, int]:
+    """Read the other rank out of the arguments of ``send``, ``recv`` and their kind."""
+    return {name: frame.f_locals[name] for name in PEERS if isinstance(frame.f_locals.get(name), int)}
 
 
 def _frames(tb: TracebackType | None) -> list[str]:
-    lines, call = _read(list(traceback.walk_tb(tb)))
+    lines, inside = _read(list(traceback.walk_tb(tb)))
+    call = next(filter(None, map(_public_name, inside)), "")
     return [*lines, f"in {call}"] if call else lines
 
 
-def _read(stack: list[tuple[FrameType, int]]) -> tuple[list[str], str]:
-    """Read a stack, outermost frame first: the lines in cells, and what the innermost of them called."""
+def _read(stack: list[tuple[FrameType, int]]) -> tuple[list[str], list[FrameType]]:
+    """Read a stack, outermost frame first: the lines in cells, and the library frames the last of them led to."""
     lines: list[str] = []
-    call, cell = "", ""
+    inside: list[FrameType] = []
+    cell = ""
     for frame, number in stack:
         code = frame.f_code
         if CELL_MARK in code.co_filename:
             cell = cell or code.co_filename
             lines.append(_line(code, number, earlier=code.co_filename != cell))
-            call = ""
-        elif lines and not call:
-            call = _public_name(frame)
-    return lines, call
+            inside = []
+        elif lines:
+            inside.append(frame)
+    return lines, inside
 
 
 def _line(code: CodeType, number: int, earlier: bool) -> str:

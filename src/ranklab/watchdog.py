@@ -1,8 +1,8 @@
 """The watchdog: a thread in each rank that answers while the rank itself is busy or stuck.
 
-It listens on a Unix socket in the world's private folder, so no port is open and no other user can ask. It knows two
-things: where the rank is (the cell's line and the library call it is in), and how to cut the connections that gloo
-has opened, which ends any wait in a collective with an error while variables stay.
+It listens on a Unix socket in the world's private folder, so no port is open and no other user can ask. It knows
+where the rank is (the cell's line, the library call it is in, the collectives it has called), and how to cut the
+connections that gloo has opened, which ends any wait in a collective with an error while variables stay.
 
 Runs inside a rank. Standard library only.
 """
@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from .recorder import calls, collectives, groups
 from .trace import position
 
 ANSWER_BYTES = 1 << 20
@@ -34,6 +35,8 @@ class Watchdog:
     def __init__(self, path: Path | None) -> None:
         self._rank_thread = threading.get_ident()
         self._cell_began: float | None = None
+        self._cell_since = 0  # nanoseconds
+        self._calls = 0
         self._ours: set[int] = set()
         if path is None:
             return
@@ -57,13 +60,14 @@ class Watchdog:
         self._ours = {inode for inode, _ in _connections()}
 
     def _begin(self, *_) -> None:
-        self._cell_began = time.monotonic()
+        self._cell_began, self._cell_since = time.monotonic(), time.time_ns()
+        self._calls = calls()
 
     def _end(self, *_) -> None:
         self._cell_began = None
 
     def _serve(self) -> None:
-        answers = {"where": self.where, "cut": self.cut}
+        answers = {"where": self.where, "cell": self.cell, "cut": self.cut}
         while True:
             connection, _ = self._server.accept()
             with connection, contextlib.suppress(OSError):  # whoever asked may have gone
@@ -72,12 +76,24 @@ class Watchdog:
                     connection.sendall(json.dumps(answer()).encode())
 
     def where(self) -> dict:
-        """Return where the main thread is: ``busy``, ``seconds``, ``lines`` in cells and the library ``call``."""
-        lines, call = position(sys._current_frames().get(self._rank_thread))
-        if self._cell_began is None and not lines:
-            return {"busy": False}
-        seconds = time.monotonic() - (self._cell_began or time.monotonic())
-        return {"busy": True, "seconds": seconds, "lines": lines, "call": call}
+        """Return what the rank is doing.
+
+        Returns:
+            ``busy``, whether a cell runs; ``seconds`` since it began; what :func:`ranklab.trace.position` tells of the
+            main thread; ``groups`` and ``collectives`` of :mod:`ranklab.recorder`.
+        """
+        place = position(sys._current_frames().get(self._rank_thread))
+        began = self._cell_began
+        busy = began is not None or bool(place["lines"])
+        seconds = time.monotonic() - began if began is not None else 0.0
+        recorded = {"groups": groups(), "collectives": collectives()}
+        return {"busy": busy, "seconds": seconds, **place, **recorded}
+
+    def cell(self) -> dict:
+        """Return the groups, and the collectives that the latest cell has called on them."""
+        if calls() == self._calls:
+            return {"groups": {}, "collectives": []}
+        return {"groups": groups(), "collectives": collectives(self._cell_since)}
 
     def cut(self) -> int:
         """Shut down every TCP connection that was made since the rank was greeted; return how many.
@@ -99,7 +115,7 @@ def ask(path: Path, question: str, timeout: float = 1.0) -> dict | int | None:
 
     Args:
         path: where it listens.
-        question: ``"where"`` or ``"cut"``.
+        question: ``"where"``, ``"cell"`` or ``"cut"``.
         timeout: seconds to wait for the answer.
 
     Returns:

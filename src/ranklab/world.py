@@ -228,7 +228,9 @@ class World:
         return self._require().processes.client.direct_view(chosen)
 
     def heal(self) -> None:
-        """Start a new process in the place of each rank that has died."""
+        """Start a new process in the place of each rank that has died; all where they cannot be reached any more."""
+        if self.processes.lost():
+            self.restart()
         alive = self.processes.alive()
         dead = [rank for rank in range(self.size) if rank not in alive]
         if dead:

@@ -1,30 +1,12 @@
 """Nothing outlives its owner: kernels that are killed, interrupted or simply end."""
 
 import signal
-import subprocess
-import sys
-import textwrap
 
 import psutil
 import pytest
-from support import processes_of
+from support import owner, processes_of
 
 pytestmark = pytest.mark.ranks
-
-PROGRAM = """
-    import sys, time
-    import ranklab
-    world = ranklab.start(2)
-    print(world.processes.home, flush=True)
-    {then}
-"""
-
-
-def owner(then: str) -> tuple[subprocess.Popen, str]:
-    """Start a process that owns two ranks; return it and the ranks' private folder."""
-    program = textwrap.dedent(PROGRAM).format(then=then)
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    return process, process.stdout.readline().strip()
 
 
 def still_running(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:

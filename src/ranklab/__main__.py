@@ -1,0 +1,59 @@
+"""``python -m ranklab doctor [--json]``: is this machine ready for the book?"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+
+from .doctor import OK, PROBLEM, Finding, examine
+
+MARKS = {"ok": "ok", "warning": "--", "problem": "!!"}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: without the program's name; ``sys.argv`` where nothing is given.
+
+    Returns:
+        Exit status: 1 where a chapter would fail on this machine.
+    """
+    parser = argparse.ArgumentParser(prog="python -m ranklab", description="Is this machine ready for the book?")
+    commands = parser.add_subparsers(dest="command", required=True)
+    doctor = commands.add_parser("doctor", help="look at this machine; exit status 1 where a chapter would fail")
+    doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    options = parser.parse_args(arguments)
+    if not options.json and sys.stderr.isatty():
+        print("Looking at this machine, half a minute at most …", file=sys.stderr)
+    findings = examine()
+    if options.json:
+        print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
+    else:
+        print(told(findings))
+    return int(any(finding.state == PROBLEM for finding in findings))
+
+
+def told(findings: list[Finding]) -> str:
+    """Return findings as text, a line each, with the mend below.
+
+    Args:
+        findings: of :func:`ranklab.doctor.examine`.
+    """
+    width = max(len(finding.check) for finding in findings)
+    lines = []
+    for finding in findings:
+        lines.append(f"{MARKS[finding.state]}  {finding.check:<{width}}  {finding.said}")
+        if finding.mend:
+            lines.append(f"{'':{width + 4}}  → {finding.mend}")
+    problems = sum(finding.state == PROBLEM for finding in findings)
+    warnings = sum(finding.state not in (OK, PROBLEM) for finding in findings)
+    verdict = "Ready for every chapter." if not problems else "Some chapters would fail."
+    lines.append(f"{verdict} Problems: {problems}, warnings: {warnings}.")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

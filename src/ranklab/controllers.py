@@ -1,0 +1,69 @@
+"""ipyparallel's controller of one world: made, watched and ended.
+
+The controller is a process with a child for each of its schedulers; the ranks and the notebook talk through them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .deadman import all_run
+
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+
+# The hub admits an engine at a heartbeat; stock ipyparallel beats every 3 s. The number of misses keeps the time until
+# a silent engine counts as lost at a minute, because a busy machine may delay many beats.
+HEARTBEAT_MS = 100
+HEARTBEAT_MISSES = 600
+QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
+
+
+def make_cluster(home: Path) -> ipp.Cluster:
+    """Return a cluster that keeps everything in one folder; nothing is started yet.
+
+    Args:
+        home: the world's private folder.
+    """
+    import ipyparallel as ipp
+
+    return ipp.Cluster(
+        profile_dir=str(home),
+        load_profile=False,  # a reader's own ipcluster_config.py must not change the book
+        cluster_file="",
+        delay=0,
+        log_level=QUIET,
+        controller_args=[
+            f"--HeartMonitor.period={HEARTBEAT_MS}",
+            f"--HeartMonitor.max_heartmonitor_misses={HEARTBEAT_MISSES}",
+        ],
+    )
+
+
+def controller_runs(cluster: ipp.Cluster, thorough: bool = False) -> bool:
+    """Say whether the controller runs.
+
+    ipyparallel does not notice that it has died, or one of its schedulers: the ranks would never get what is sent.
+
+    Args:
+        cluster: whose controller was started.
+        thorough: look at its schedulers as well, which takes some milliseconds.
+    """
+    pid = cluster.controller.pid
+    if thorough:
+        return all_run(pid)
+    with contextlib.suppress(ChildProcessError):  # another thread has waited for it
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
+    return False
+
+
+def kill_controller(cluster: ipp.Cluster) -> None:
+    """Kill the controller's whole group: asked to end while it starts, it leaves its schedulers behind."""
+    controller = cluster.controller
+    if controller is not None and controller.pid > 0:
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
+            os.killpg(controller.pid, signal.SIGKILL)

@@ -1,0 +1,258 @@
+"""Is this machine ready? Every check with its finding and its mend; ``python -m ranklab doctor`` prints them.
+
+The checks that talk run in processes of their own under a deadline, so the doctor comes back within half a minute
+whatever is broken.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from . import leftovers
+from .choice import BASE_MB, RANK_MB, choose_launcher, free_memory_mb
+from .gpus import visible_gpus
+from .layout import LOOPBACK, places
+from .ports import reserve_port
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+TESTED = "2.13"
+DEADLINE = 20.0
+SHARED_MB = 256  # NCCL and data loaders share memory there; Docker's own choice is 64
+SOCKET_ROOM = 60  # characters a temporary folder may have: the path of a Unix socket ends at 107
+
+MENDS = {
+    "gloo": "Does a firewall block the loopback interface?",
+    "nccl": "Try NCCL_P2P_DISABLE=1; NCCL_DEBUG=INFO tells more.",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check has found.
+
+    Attributes:
+        check: what was looked at.
+        state: "ok", "warning" (chapters run) or "problem" (a chapter would fail).
+        said: what is the case, one sentence.
+        mend: what to do, "" where nothing is to be done.
+    """
+
+    check: str
+    state: str
+    said: str
+    mend: str = ""
+
+
+def examine() -> list[Finding]:
+    """Run all checks, those that take long side by side.
+
+    Returns:
+        A finding for each check, in the order in which they read well.
+
+    Used by ``python -m ranklab doctor`` and on the setup page.
+    """
+    checks: list[Callable[[], Finding]] = [
+        *(_python, _torch, _cores, _memory, _gpus, _gloo, _nccl, _ranks),
+        *(_name, _interfaces, _shared_memory, _ports, _files, _temporary, _home, _leftovers),
+    ]
+    with ThreadPoolExecutor(len(checks)) as threads:
+        return list(threads.map(_guarded, checks))
+
+
+def _guarded(check: Callable[[], Finding]) -> Finding:
+    """Run a check; one that breaks is a finding as well."""
+    try:
+        return check()
+    except Exception as error:
+        return Finding(check.__name__.strip("_"), WARNING, f"could not be checked: {type(error).__name__}: {error}")
+
+
+def _python() -> Finding:
+    return Finding("Python", OK, f"{platform.python_version()} on {platform.system()}.")
+
+
+def _torch() -> Finding:
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding("torch", PROBLEM, "is not installed.", "Run `make run`, or pip install -r requirements.txt.")
+    if not version.startswith(f"{TESTED}."):
+        return Finding("torch", WARNING, f"{version} is untested here.", f"The book was made with torch {TESTED}.")
+    return Finding("torch", OK, f"{version}.")
+
+
+def _cores() -> Finding:
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if cores < 2:
+        return Finding("CPU", WARNING, "1 core for this process.", "Everything runs, and slowly: use two or more.")
+    return Finding("CPU", OK, f"{cores} cores for this process.")
+
+
+def _memory() -> Finding:
+    launcher, _ = choose_launcher(None)
+    free = free_memory_mb()
+    fit = max(0, (free - BASE_MB[launcher]) // RANK_MB[launcher])
+    said = f"{free} MB are free: room for {fit} ranks that hold no data yet."
+    if fit < 4:
+        return Finding("memory", PROBLEM, said, "Stop other programs; chapters need four ranks.")
+    return Finding("memory", OK, said)
+
+
+def _gpus() -> Finding:
+    count = visible_gpus()
+    if not count:
+        return Finding("GPUs", OK, "none: the ranks use the CPU and gloo.")
+    asked = ["nvidia-smi", "--query-compute-apps=used_memory", "--format=csv,noheader"]
+    users = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False).stdout.split("\n")
+    busy = len([line for line in users if line.strip()])
+    said = f"{count} visible, used by {busy} processes."
+    if busy:
+        return Finding("GPUs", WARNING, said, "Their memory is not yours: `nvidia-smi` shows whose they are.")
+    return Finding("GPUs", OK, said)
+
+
+def _gloo() -> Finding:
+    return _all_reduce("gloo", 2)
+
+
+def _nccl() -> Finding:
+    count = visible_gpus()
+    return _all_reduce("nccl", min(count, 2)) if count else Finding("nccl", OK, "no GPU, so not tried.")
+
+
+def _all_reduce(backend: str, size: int) -> Finding:
+    """Let processes add up numbers, as torchrun would start them."""
+    with reserve_port() as port:
+        ranks = []
+        for place in places([size]):
+            environment = {**os.environ, **place.environment("127.0.0.1", port.getsockname()[1])}
+            environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
+            program = [sys.executable, "-m", "ranklab.probe", backend]
+            ranks.append(subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True))
+        problem = _finish(ranks)
+    if problem:
+        mend = (
+            "Try `NCCL_P2P_DISABLE=1`, then `NCCL_DEBUG=INFO`." if backend == "nccl" else "Is a firewall on loopback?"
+        )
+        return Finding(backend, PROBLEM, f"all_reduce on {size} ranks failed: {problem}", mend)
+    return Finding(backend, OK, f"all_reduce on {size} ranks gives the exact numbers.")
+
+
+def _ranks() -> Finding:
+    """Start ranks as a notebook does."""
+    program = "import ranklab, os\nwith ranklab.start(2) as w: w.push(x=1); assert w.pull('x') == [1, 1]"
+    quiet = {**os.environ, "IPP_NONINTERACTIVE": "1"}
+    child = subprocess.Popen([sys.executable, "-c", program], env=quiet, stderr=subprocess.PIPE, text=True)
+    problem = _finish([child])
+    if problem:
+        return Finding("ranks", PROBLEM, f"do not start: {problem}", "Mend the problems above, then look again.")
+    return Finding("ranks", OK, f"two start, answer and stop ({choose_launcher(None)[0]}).")
+
+
+def _finish(children: list[subprocess.Popen]) -> str:
+    """Wait for processes under the deadline; return what went wrong, "" where nothing did."""
+    deadline = time.monotonic() + DEADLINE
+    problem = ""
+    for child in children:
+        try:
+            _, said = child.communicate(timeout=max(0.1, deadline - time.monotonic()))
+            if child.returncode and not problem:
+                problem = " ".join(said.strip().splitlines()[-1:]) or f"exit status {child.returncode}"
+        except subprocess.TimeoutExpired:
+            problem = problem or f"no answer within {DEADLINE:g} s."
+            child.kill()
+            child.communicate()
+    return problem
+
+
+def _name() -> Finding:
+    try:
+        socket.getaddrinfo(socket.gethostname(), None)
+    except OSError:
+        return Finding(
+            "host name",
+            WARNING,
+            "this machine's own name cannot be resolved.",
+            "Ranks use loopback and do not need it; torchrun does: add the name to /etc/hosts, or pass "
+            "`--rdzv-endpoint=127.0.0.1:0 --local-addr=127.0.0.1`.",
+        )
+    return Finding("host name", OK, "resolves.")
+
+
+def _interfaces() -> Finding:
+    up = sorted(name for name, state in psutil.net_if_stats().items() if state.isup)
+    if LOOPBACK not in up:
+        return Finding("interfaces", PROBLEM, f"no loopback interface {LOOPBACK!r}.", f"ip link set {LOOPBACK} up")
+    return Finding("interfaces", OK, f"{', '.join(up)}; ranks of one machine use {LOOPBACK}.")
+
+
+def _shared_memory() -> Finding:
+    folder = Path("/dev/shm")
+    if not folder.is_dir():
+        return Finding("/dev/shm", OK, "is not there; gloo does not need it.")
+    total = shutil.disk_usage(folder).total >> 20
+    if total < SHARED_MB:
+        mend = "Data loaders with workers, and NCCL, may fail: docker run --shm-size=1g."
+        return Finding("/dev/shm", WARNING, f"holds {total} MB only.", mend)
+    return Finding("/dev/shm", OK, f"holds {total} MB.")
+
+
+def _ports() -> Finding:
+    try:
+        with reserve_port():
+            return Finding("ports", OK, "the system gives free ones on loopback.")
+    except OSError as error:
+        return Finding("ports", PROBLEM, f"no port on loopback: {error.strerror}.", "Ask who runs this machine.")
+
+
+def _files() -> Finding:
+    try:
+        import resource
+    except ImportError:
+        return Finding("open files", OK, "have no limit here.")
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if 0 <= limit < 256:
+        return Finding("open files", PROBLEM, f"at most {limit}, too few.", "ulimit -n 1024, before Python starts.")
+    return Finding("open files", OK, f"at most {limit}." if limit >= 0 else "have no limit.")
+
+
+def _temporary() -> Finding:
+    try:
+        folder = tempfile.gettempdir()
+        with tempfile.TemporaryFile():
+            pass
+    except OSError:
+        return Finding("temporary folder", PROBLEM, "cannot be written to.", "Set TMPDIR to a folder of yours.")
+    if len(folder) > SOCKET_ROOM:
+        return Finding("temporary folder", PROBLEM, "its path is too long for a socket.", "Set TMPDIR to a short path.")
+    return Finding("temporary folder", OK, f"{shutil.disk_usage(folder).free >> 20} MB are free.")
+
+
+def _home() -> Finding:
+    home = Path.home()
+    if home.is_dir() and os.access(home, os.W_OK):
+        return Finding("home folder", OK, "can be written to.")
+    mend = "Ranks do without; Jupyter and matplotlib take JUPYTER_DATA_DIR and MPLCONFIGDIR."
+    return Finding("home folder", WARNING, "cannot be written to.", mend)
+
+
+def _leftovers() -> Finding:
+    left = leftovers.processes()
+    if left:
+        said = f"{len(left)} processes of a notebook that has gone."
+        return Finding("leftovers", WARNING, said, "ranklab.start() ends them.")
+    return Finding("leftovers", OK, "no process of a notebook that has gone.")

@@ -1,0 +1,106 @@
+"""What torch's flight recorder has noted in this rank: the latest collectives, by group and sequence number.
+
+The recorder (torch/csrc/distributed/c10d/FlightRecorder.hpp, 2.13) notes every collective of gloo and of NCCL; sends
+and receives of gloo are not in it. Runs inside a rank, in the watchdog's thread. Standard library only; torch is
+looked up where the reader has imported it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+BUFFER = "TORCH_FR_BUFFER_SIZE"
+# Reading takes 8 µs for each entry, and only the latest tell why ranks wait.
+ENTRIES = "256"
+TOLD = 64  # an answer holds at most so many of them for each group
+# torch's names of types (torch/csrc/api: ScalarType), as its users write them
+TYPES = {
+    "Float": "float32",
+    "Double": "float64",
+    "Half": "float16",
+    "BFloat16": "bfloat16",
+    "Byte": "uint8",
+    "Char": "int8",
+    "Short": "int16",
+    "Int": "int32",
+    "Long": "int64",
+    "Bool": "bool",
+    "ComplexFloat": "complex64",
+    "ComplexDouble": "complex128",
+}
+
+
+def groups() -> dict[str, list[int]]:
+    """Return the process groups of this rank: name to ranks; empty where there is none."""
+    world = _world()
+    if world is None:
+        return {}
+    return {world.pg_names[group]: sorted(world.pg_group_ranks[group]) for group in list(world.pg_map)}
+
+
+def calls() -> int:
+    """Return how many collectives this rank has called on its present groups; costs microseconds."""
+    world = _world()
+    if world is None:
+        return 0
+    return sum(group._get_sequence_number_for_group() for group in list(world.pg_map))
+
+
+def collectives(since: int = 0) -> list[dict]:
+    """Return the latest collectives of this rank's present groups, oldest first.
+
+    Args:
+        since: nanoseconds on ``time.time_ns``'s clock; what was called before is left out.
+
+    Returns:
+        For each: ``group`` (name), ``number`` (sequence number in that group), ``name``, ``sizes`` and ``type`` of
+        what went in, and whether it is ``done``.
+    """
+    world = _world()
+    if world is None:
+        return []
+    called = {world.pg_names[group]: group._get_sequence_number_for_group() for group in list(world.pg_map)}
+    found: dict[str, list[tuple[int, dict]]] = {name: [] for name, count in called.items() if count}
+    for entry in _entries():
+        group, number = entry["process_group"][0], entry["collective_seq_id"]
+        # A group that was destroyed and made anew has the same name, and counts from 1 again.
+        if group not in found or number > called[group] or entry.get("is_p2p"):
+            continue
+        earlier = found[group]
+        if earlier and number <= earlier[-1][1]["number"]:
+            earlier.clear()
+        earlier.append((entry["time_created_ns"], _told(entry, group)))
+    return [told for entries in found.values() for when, told in entries[-TOLD:] if when >= since]
+
+
+def _told(entry: dict, group: str) -> dict:
+    types = entry["input_dtypes"]
+    return {
+        "group": group,
+        "number": entry["collective_seq_id"],
+        "name": entry["profiling_name"].rsplit(":", 1)[-1],
+        "sizes": entry["input_sizes"],
+        "type": TYPES.get(types[0], types[0]) if types else "",
+        "done": bool(entry["retired"]),
+    }
+
+
+def _world() -> Any:
+    """Return torch's own table of process groups, or None where the reader has made none."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed.distributed_c10d._world
+
+
+def _entries() -> list[dict]:
+    core = sys.modules["torch._C._distributed_c10d"]
+    # Every backend has a recorder of its own type: NCCL's notes CUDA events.
+    for name in ("_dump_nccl_trace_json", "_dump_fr_trace_json"):
+        dump = getattr(core, name, None)
+        entries = json.loads(dump(includeCollectives=True, onlyActive=False)).get("entries") if dump else None
+        if entries:
+            return entries
+    return []

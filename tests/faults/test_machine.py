@@ -1,0 +1,141 @@
+"""Faults of the machine and of what stands around the ranks: memory, floods, the reader's own stop, killed helpers."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from faults_catalogue import RIGHT, SETUP, START
+from support import owner, processes_of
+
+from ranklab import cell as cells
+from ranklab import leftovers, memory
+
+pytestmark = pytest.mark.ranks
+
+
+def right(notebook) -> None:
+    """Run a cell that needs all ranks, and check its number."""
+    answer = notebook.px(RIGHT, "--timeout 30")
+    assert answer.error is None, answer.text
+    assert answer.text.endswith(f"   {notebook.size}")
+
+
+@pytest.fixture
+def memory_limit(notebook):
+    """A control group with a limit that rank 1 is put into; None where this user may make none."""
+    pid = notebook.names["world"].processes.pid(1)
+    for root, limit in ((memory.CGROUP / "memory", "memory.limit_in_bytes"), (memory.CGROUP, "memory.max")):
+        group = root / f"ranklab-test-{os.getpid()}"
+        if not (root / limit.replace("memory.max", "cgroup.subtree_control")).exists():
+            continue
+        try:
+            group.mkdir()
+            (group / limit).write_text(str(256 << 20))
+            (group / "cgroup.procs").write_text(str(pid))
+        except OSError:
+            if group.is_dir():
+                group.rmdir()
+            continue
+        yield group
+        deadline = time.monotonic() + 5
+        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
+            os.sched_yield()
+        group.rmdir()
+        return
+    yield None
+
+
+def test_a_memory_limit_is_told(notebook, memory_limit, monkeypatch, figures):
+    assert notebook.px(SETUP).error is None
+    if memory_limit is None:  # nobody may limit memory here: the system's counter is played, the kill is real
+        monkeypatch.setattr(cells, "shortage", lambda before: "it reached its memory limit of 256 MB.")
+        fault = "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)"
+    else:
+        fault = "if rank == 1:\n    held = torch.ones(1 << 27)"
+    began = time.monotonic()
+    shown = notebook.px(f"{START}\n{fault}\ndist.all_reduce(torch.ones(1))", "--timeout 20")
+    reported = time.monotonic()
+    assert shown.text.startswith("rank 1 was killed by SIGKILL in line")
+    assert "Likely cause: it reached its memory limit of 256 MB." in shown.text
+    right(notebook)
+    figures("out of memory", notebook.size, reported - began, time.monotonic() - reported, "all but rank 1")
+
+
+def test_a_rank_that_prints_a_hundred_megabytes(notebook, figures):
+    assert notebook.px(SETUP).error is None
+    began = time.monotonic()
+    shown = notebook.px(
+        "if rank == 1:\n    for _ in range(1000):\n        print('y' * 100_000)\nprint('end')", "--timeout 30"
+    )
+    reported = time.monotonic()
+    assert shown.error is None
+    assert "characters left out" in shown.text
+    assert shown.text.rstrip().endswith("end")
+    assert len(shown.text) < 30_000
+    right(notebook)
+    figures("100 MB of prints", notebook.size, reported - began, time.monotonic() - reported, "all")
+
+
+def test_a_hundred_megabytes_in_one_print(notebook):
+    shown = notebook.px("print('x' * 100_000_000)", "--ranks 1 --timeout 20")
+    assert shown.error is None
+    assert "characters left out" in shown.text
+    right(notebook)
+
+
+def test_the_reader_presses_stop(notebook, figures):
+    assert notebook.px(SETUP).error is None
+    world = notebook.names["world"]
+    pressed = []
+
+    def press() -> None:
+        while not (world.processes.ask(0, "where") or {}).get("stack"):
+            pass
+        pressed.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    assert notebook.px(START, "--timeout 20").error is None
+    thread = threading.Thread(target=press)
+    thread.start()
+    shown = notebook.px("kept = 5\nif rank != 1:\n    dist.all_reduce(torch.ones(1))", "--timeout 60")
+    reported = time.monotonic()
+    thread.join()
+    assert shown.text.startswith("You stopped the cell: ")
+    assert "in all_reduce for rank 1, which finished the cell without it" in shown.text
+    right(notebook)
+    figures("interrupt by the reader", notebook.size, reported - pressed[0], time.monotonic() - reported, "all")
+    assert world.pull("kept") == [5] * notebook.size
+
+
+@pytest.mark.parametrize("who", ["controller", "fork server"])
+def test_a_killed_helper_is_told_and_the_next_cell_starts_anew(notebook, who, figures):
+    assert notebook.px(SETUP).error is None
+    processes = notebook.names["world"].processes
+    pid = processes._server.pid if who == "fork server" else processes._cluster.controller.pid
+    fault = f"if rank == 0:\n    os.kill({pid}, signal.SIGKILL)\nwhile True:\n    pass"
+    began = time.monotonic()
+    shown = notebook.px(fault, "--timeout 20")
+    reported = time.monotonic()
+    assert shown.error is not None
+    assert "was killed" in shown.text
+    assert "starts all ranks again" in shown.text
+    right(notebook)
+    figures(f"{who} killed", notebook.size, reported - began, time.monotonic() - reported, "none")
+    assert reported - began < 4
+
+
+def test_stopped_leftovers_of_a_killed_notebook_are_ended_at_the_next_start():
+    process, home = owner("time.sleep(600)")
+    ours = processes_of(home)
+    for entry in ours:
+        entry.suspend()
+    process.kill()
+    process.wait(10)
+    assert set(leftovers.processes()) >= set(ours)
+    assert leftovers.clean() >= len(ours)
+    assert psutil.wait_procs(ours, timeout=2)[1] == []
+    assert not Path(home).exists()

@@ -1,0 +1,70 @@
+"""Every fault on two, three and four ranks: what is told, how fast, and what is left afterwards."""
+
+import re
+import time
+
+import pytest
+from faults_catalogue import FAULTS, RIGHT, SETUP, START
+from support import steady
+
+from ranklab.layout import name_ranks
+from ranklab.on_rank import read_variable
+
+pytestmark = pytest.mark.ranks
+
+LEAVE = "if dist.is_initialized():\n    dist.destroy_process_group()"
+REPORT_LIMIT = 3.0  # the deadline, and two seconds
+USABLE_LIMIT = 3.0
+
+
+def prepare(notebook, fault):
+    """Bring all ranks to the same state: a new group, or none, and a variable to keep."""
+    steps = [SETUP, LEAVE, *([START] if fault.group else []), "kept = 10 + rank"]
+    for cell in steps:
+        assert notebook.px(cell, "--timeout 30").error is None
+
+
+def commit(notebook, fault, figures=None):
+    """Run a faulty cell and a right one after it; return the report."""
+    size = notebook.size
+    prepare(notebook, fault)
+    began = time.monotonic()
+    shown = notebook.px(fault.cell)
+    reported = time.monotonic()
+    answer = notebook.px(RIGHT, "--timeout 30")
+    usable = time.monotonic()
+    label = name_ranks(range(size)) if size > 2 else "ranks 0, 1"
+    assert answer.text == f"{label}   {size}", answer.text
+    have = [value for _, value in notebook.names["world"].view(range(size)).apply_sync(read_variable, "kept")]
+    expected = [None if fault.dies and rank == 1 else 10 + rank for rank in range(size)]
+    assert have == expected or "SIGABRT" in shown.text
+    if figures is not None:
+        told = "all" if None not in have else f"all but {name_ranks([r for r in range(size) if have[r] is None])}"
+        figures(fault.name, size, reported - began, usable - reported, told)
+    assert reported - began < REPORT_LIMIT
+    assert usable - reported < USABLE_LIMIT
+    return shown
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_is_told_and_freed(notebook, fault, figures):
+    others = name_ranks([rank for rank in range(notebook.size) if rank != 1])
+    shown = commit(notebook, fault, figures)
+    assert re.match(fault.headline.format(others=others), steady(shown.text)), shown.text
+    assert fault.says in shown.text
+    assert shown.error is not None
+
+
+def test_a_report_is_the_same_on_every_run(notebook):
+    for fault in FAULTS:
+        first, second = commit(notebook, fault).text, commit(notebook, fault).text
+        assert first == second, fault.name
+
+
+def test_twenty_faults_one_after_another_then_a_right_cell(notebook):
+    for fault in FAULTS[:20]:
+        prepare(notebook, fault)
+        assert notebook.px(fault.cell).error is not None, fault.name
+    answer = notebook.px(RIGHT, "--timeout 30")
+    assert answer.error is None
+    assert answer.text.endswith(f"   {notebook.size}")

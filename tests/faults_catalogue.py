@@ -1,0 +1,164 @@
+"""The faults: what a cell does, and what the report has to say about it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way in which a cell can go wrong.
+
+    Attributes:
+        name: for the table.
+        cell: runs after SETUP and START; rank 1 is at fault.
+        headline: how the report begins, a regular expression; ``{others}`` is all ranks but 1.
+        says: a part of the report that a reader needs.
+        dies: whether rank 1's process is lost, and with it that rank's variables.
+        group: whether the cell needs a process group.
+    """
+
+    name: str
+    cell: str
+    headline: str
+    says: str
+    dies: bool = False
+    group: bool = True
+
+
+SETUP = "import os, signal, torch\nimport torch.distributed as dist\nrank = int(os.environ['RANK'])"
+START = "if not dist.is_initialized():\n    dist.init_process_group()"
+RIGHT = f"{SETUP}\n{START}\ntotal = torch.ones(1)\ndist.all_reduce(total)\nprint(int(total))"
+REDUCE = "dist.all_reduce(torch.ones(4))"
+FAULTS = [
+    Fault(
+        "exception",
+        f"if rank == 1:\n    raise ValueError('no data')\n{REDUCE}",
+        "rank 1 raised ValueError: no data",
+        "waits in all_reduce, collective 1, shape (4,) of float32",
+    ),
+    Fault(
+        "exception that cannot be printed",
+        "class Odd(Exception):\n    def __str__(self):\n        raise KeyError('x')\n"
+        f"if rank == 1:\n    raise Odd()\n{REDUCE}",
+        "rank 1 raised Odd: <its message cannot be printed",
+        "line 5:  raise Odd()",
+    ),
+    Fault(
+        "SIGKILL",
+        f"if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)\n{REDUCE}",
+        r"rank 1 was killed by SIGKILL in line 1:  if rank == 1:",
+        "waited for rank 1, which died",
+        dies=True,
+    ),
+    Fault(
+        "SIGABRT",
+        f"if rank == 1:\n    os.abort()\n{REDUCE}",
+        r"rank 1 was killed by SIGABRT in line 1:  if rank == 1:",
+        "waited for rank 1, which died",
+        dies=True,
+    ),
+    Fault(
+        "os._exit",
+        f"if rank == 1:\n    os._exit(3)\n{REDUCE}",
+        r"rank 1 ended with exit status 3 in line 1",
+        "waited for rank 1, which died",
+        dies=True,
+    ),
+    Fault(
+        "SIGSTOP",
+        f"if rank == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\n{REDUCE}",
+        r"After 1 s: The process of rank 1 was stopped \(SIGSTOP\), and {others} waited",
+        "it was continued",
+    ),
+    Fault(
+        "allocation refused",
+        "if rank == 1:\n    torch.empty(1 << 50)\n" + REDUCE,
+        "rank 1 raised RuntimeError",
+        "use a smaller tensor",
+    ),
+    Fault(
+        "endless loop",
+        f"while rank == 1:\n    pass\n{REDUCE}",
+        r"After 1 s: {others} waits? in all_reduce for rank 1, still in line \d",
+        "rank 1 may be in an endless loop",
+    ),
+    Fault(
+        "endless loop on all ranks",
+        "while True:\n    pass",
+        r"After 1 s: ranks 0(–|, )\d work on and wait for no other rank",
+        "--timeout 300",
+    ),
+    Fault(
+        "skipped collective",
+        f"if rank != 1:\n    {REDUCE}",
+        r"After 1 s: {others} waits? in all_reduce for rank 1, which finished the cell without it",
+        "never called all_reduce",
+    ),
+    Fault(
+        "wrong shape",
+        "x = torch.ones(7 if rank == 1 else 2)\nfor _ in range(2):\n    dist.all_reduce(x)",
+        r".*(disagree|killed by SIGABRT)",
+        "collective",
+    ),
+    Fault(
+        "wrong order",
+        "x = torch.ones(4)\nif rank == 1:\n    dist.broadcast(x, 0)\n    dist.all_reduce(x)\nelse:\n"
+        "    dist.all_reduce(x)\n    dist.broadcast(x, 0)",
+        r"After 1 s: The ranks disagree about collective 1: all_reduce on {others}, broadcast on rank 1",
+        "in another order",
+    ),
+    Fault(
+        "wrong operation",
+        "x = torch.ones(4)\nif rank == 1:\n    dist.barrier()\nelse:\n    dist.all_reduce(x)",
+        r"After 1 s: The ranks disagree about collective 1: all_reduce on {others}, barrier on rank 1",
+        "compare the lines above",
+    ),
+    Fault(
+        "mutual receive",
+        "x = torch.ones(4)\nif rank < 2:\n    dist.recv(x, 1 - rank)",
+        "After 1 s: ranks 0, 1 wait for each other: rank 0 receives from rank 1, rank 1 receives from rank 0",
+        "nobody sends",
+    ),
+    Fault(
+        "receive without a send",
+        "x = torch.ones(4)\nif rank == 0:\n    dist.recv(x, 1)",
+        "After 1 s: rank 0 receives from rank 1, which sends nothing and has finished the cell",
+        "write the matching call on rank 1",
+    ),
+    Fault(
+        "rank-0-only barrier",
+        "if rank == 0:\n    dist.barrier()",
+        r"After 1 s: rank 0 waits in barrier for ranks? [\d–, ]+, which finished the cell without it",
+        "a condition on the rank left one out",
+    ),
+    Fault(
+        "rank missing in init_process_group",
+        "if rank != 1:\n    dist.init_process_group()",
+        r"After 1 s: {others} waits? in init_process_group for rank 1, which finished the cell without it",
+        "call it on every rank",
+        group=False,
+    ),
+    Fault(
+        "init_process_group twice",
+        "dist.init_process_group()",
+        "ranks? .* raised ValueError: trying to initialize the default process group twice",
+        "dist.destroy_process_group()",
+    ),
+    Fault(
+        "sys.exit",
+        f"import sys\nif rank == 1:\n    sys.exit(3)\n{REDUCE}",
+        r"rank 1 called sys.exit\(3\): a program would end here",
+        "waits in all_reduce",
+    ),
+    Fault(
+        "exit()",
+        f"if rank == 1:\n    exit()\n{REDUCE}",
+        r"rank 1 called sys.exit\(0\)",
+        "waits in all_reduce",
+    ),
+    Fault(
+        "send without a receive, and a loop",
+        "x = torch.ones(1 << 20)\nif rank == 0:\n    dist.send(x, 1)\nwhile rank == 1:\n    pass",
+        "After 1 s: rank 0 sends to rank 1, which receives nothing",
+        "every send needs a recv",
+    ),
+]
