@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # a silent engine counts as lost at a minute, because a busy machine may delay many beats.
 HEARTBEAT_MS = 100
 HEARTBEAT_MISSES = 600
+END_PATIENCE = 1.0
 QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
 
 
@@ -64,6 +65,13 @@ def controller_runs(cluster: ipp.Cluster, thorough: bool = False) -> bool:
 def kill_controller(cluster: ipp.Cluster) -> None:
     """Kill the controller's whole group: asked to end while it starts, it leaves its schedulers behind."""
     controller = cluster.controller
-    if controller is not None and controller.pid > 0:
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
-            os.killpg(controller.pid, signal.SIGKILL)
+    if controller is None or controller.pid <= 0:
+        return
+    import psutil
+
+    schedulers = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        schedulers = psutil.Process(controller.pid).children(recursive=True)
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
+        os.killpg(controller.pid, signal.SIGKILL)
+    psutil.wait_procs(schedulers, timeout=END_PATIENCE)

@@ -6,6 +6,7 @@ Adds to the stock engine: the dead man's switch, the watchdog, and tracebacks cu
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import signal
 import sys
@@ -37,7 +38,7 @@ class RankEngine(IPEngine):
         await super().complete_registration(*args, **kwargs)
         prepare_shell(self.kernel.shell)
         guard(self.kernel)
-        watch(self.kernel.shell, os.environ[HOME], int(os.environ["RANK"]))
+        watch(self.kernel.shell, os.environ[HOME], int(os.environ["RANK"]), self.log)
         if not self.enable_nanny:
             self.kernel.control_handlers["signal_request"] = self._signal_request
         if self.registered is not None:
@@ -55,13 +56,14 @@ class RankEngine(IPEngine):
         self.session.send(stream, "signal_reply", content={"status": "ok"}, ident=ident, parent=parent)
 
 
-def watch(shell, home: str, rank: int) -> None:
+def watch(shell, home: str, rank: int, log: logging.Logger) -> None:
     """Let the driver see what this rank does, also when it is stuck or has died.
 
     Args:
         shell: the IPython shell of the engine.
         home: the world's private folder; missing where another launcher has started this rank on another computer.
         rank: this rank.
+        log: of the engine, whose messages are not the reader's.
     """
     here = os.path.isdir(home)
     shell.watchdog = Watchdog(watchdog_path(home, rank) if here else None)
@@ -70,6 +72,9 @@ def watch(shell, home: str, rank: int) -> None:
     if here:
         Bookmark(bookmark_path(home, rank)).follow(shell)
         native = NativeOutput(home, rank)
+        for handler in log.handlers:
+            if isinstance(handler, logging.StreamHandler):
+                handler.setStream(native.log)
         shell.events.register("pre_run_cell", native.begin_cell)
         ends.insert(0, native.end_cell)
     for end in ends:

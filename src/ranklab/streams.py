@@ -72,10 +72,14 @@ class NativeOutput:
     Args:
         home: the world's private folder.
         rank: this rank.
+
+    Attributes:
+        log: what was standard error before, for messages that are not the reader's.
     """
 
     def __init__(self, home: str, rank: int) -> None:
         self._files = []
+        self.log = os.fdopen(os.dup(2), "a", buffering=1)
         for descriptor, name in ((1, "stdout"), (2, "stderr")):
             path = native_path(home, rank, name)
             target = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)

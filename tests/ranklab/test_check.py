@@ -106,7 +106,7 @@ def takes_the_maximum(value):
     ("answer", "sentence"),
     [
         (right_total, "Correct: rank 0 has 1111"),
-        (only_rank_zero_calls, "Not yet. rank 0 did not finish within 5 s"),
+        (only_rank_zero_calls, "Not yet. After 5 s: rank 0 waits in all_reduce for ranks 1–3"),
         (reduces_a_number, "ranks 0–3 raised TypeError: Invalid function argument"),
         (everyone_returns, "ranks 1–3 should return None, but rank 1 returned 1111."),
         (forgets_to_reduce, "Rank 0 returned 1; one process that adds all values gets 1111."),

@@ -20,6 +20,7 @@ import ranklab
 from ranklab import choice, processes
 from ranklab.errors import RanklabError, WorldError
 from ranklab.forking import Server
+from ranklab.lastwords import last_words
 from ranklab.processes import Processes
 
 pytestmark = [
@@ -113,9 +114,10 @@ def test_the_server_has_one_thread_and_no_context(four):
 def test_environment_log_and_folder(four):
     told = everywhere(four, lambda: (os.environ["RANK"], os.environ["MASTER_PORT"], os.getcwd()))
     assert told == [(str(rank), str(four.master_port), os.getcwd()) for rank in range(4)]
-    run(four, "import os; os.write(1, b'to the log of rank %d' % int(os.environ['RANK']))")
+    run(four, "import os; os.write(2, b'last words of rank %d' % int(os.environ['RANK']))")
     for rank in range(4):
-        assert f"to the log of rank {rank}" in Path(four._set.ranks[rank].output_file).read_text()
+        assert last_words(four.home, rank) == f"last words of rank {rank}"
+        assert "Completed registration" in Path(four._set.ranks[rank].output_file).read_text()
 
 
 def value_of(name):
@@ -168,13 +170,13 @@ def test_how_ranks_ended_is_told(four):
     four.signal(1, signal.SIGKILL)
     with pytest.raises(Exception, match="Engine 1 died"):
         sleep.get(timeout=5)
-    assert four.how_it_died(1) == "rank 1 was killed by SIGKILL."
+    assert four.await_exit_code(1) == -signal.SIGKILL
     replace(four, 1)
     four.client[1].apply_async(os._exit, 7)
     deadline = time.monotonic() + 5
     while four.exit_code(1) is None and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert four.how_it_died(1) == "rank 1 ended with exit status 7."
+    assert four.await_exit_code(1) == 7
     replace(four, 1)
 
 
@@ -251,7 +253,7 @@ def test_spawn_behaves_the_same(monkeypatch):
         deadline = time.monotonic() + 10
         while world.processes.exit_code(1) is None and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert world.processes.how_it_died(1) == "rank 1 was killed by SIGKILL."
+        assert world.processes.await_exit_code(1) == -signal.SIGKILL
         world.heal()
         assert world.processes.alive() == [0, 1]
     finally:

@@ -120,8 +120,8 @@ def test_a_chained_error_tells_both(notebook):
 
 def test_a_message_that_cannot_be_printed_is_told(notebook):
     shown = notebook.px("class Odd(Exception):\n    def __str__(self): raise RuntimeError\nraise Odd", "--ranks 1")
-    assert str(shown.error).startswith("rank 1 raised RuntimeError")
-    assert "line 2 in __str__:  def __str__(self): raise RuntimeError" in shown.text
+    assert str(shown.error).startswith("rank 1 raised Odd: <its message cannot be printed")
+    assert "line 3:  raise Odd" in shown.text
 
 
 def test_a_rank_that_raises_frees_those_that_wait_for_it(notebook, group):
@@ -130,7 +130,7 @@ def test_a_rank_that_raises_frees_those_that_wait_for_it(notebook, group):
     shown = notebook.px("if rank == 1: raise ValueError('no')\ndist.all_reduce(one)")
     assert time.monotonic() - began < 4
     assert str(shown.error) == "rank 1 raised ValueError: no"
-    waiting = "ranks 0, 2, 3   line 2:  dist.all_reduce(one)\n                in torch.distributed.all_reduce"
+    waiting = "dist.all_reduce(one)\n                waits in all_reduce, collective 1, shape (1000,)"
     assert waiting in steady(shown.text)
     assert notebook.names["world"].pull("mark") == [0, 10, 20, 30]
     again = notebook.px("dist.init_process_group()\nn = torch.ones(1); dist.all_reduce(n); print(n.item())")
@@ -143,7 +143,9 @@ def test_a_skipped_collective_ends_at_the_deadline_with_variables(notebook, grou
     shown = notebook.px("if rank != 3:\n    dist.all_reduce(one)", "--timeout 1")
     assert time.monotonic() - began < 4
     assert isinstance(shown.error, RankTimeout)
-    assert str(shown.error) == "ranks 0–2 did not finish within 1 s: still in torch.distributed.all_reduce."
+    assert str(shown.error) == (
+        "After 1 s: ranks 0–2 wait in all_reduce for rank 3, which finished the cell without it."
+    )
     assert "line 2:  dist.all_reduce(one)" in steady(shown.text)
     assert notebook.names["world"].pull("mark") == [5, 6, 7, 8]
     assert notebook.px("dist.init_process_group(); print(dist.get_world_size())").text == "ranks 0–3   4"
@@ -152,7 +154,7 @@ def test_a_skipped_collective_ends_at_the_deadline_with_variables(notebook, grou
 def test_two_ranks_that_receive_from_each_other_are_freed(notebook, group):
     shown = notebook.px("dist.recv(one, src=1 - rank)", "--timeout 1 --ranks 0,1")
     assert isinstance(shown.error, RankTimeout)
-    assert "in torch.distributed.recv" in shown.text
+    assert "rank 0 receives from rank 1, rank 1 receives from rank 0" in shown.text
     assert notebook.px("dist.init_process_group(); print(dist.get_world_size())").text == "ranks 0–3   4"
 
 
@@ -160,7 +162,7 @@ def test_a_collective_that_nobody_waited_for_does_not_block_the_next_cell(notebo
     shown = notebook.px(
         "import time\nif rank == 0: time.sleep(60)\nelse: work = dist.all_reduce(one, async_op=True)", "--timeout 1"
     )
-    assert str(shown.error) == "rank 0 did not finish within 1 s."
+    assert str(shown.error).startswith("After 1 s: ")
     began = time.monotonic()
     assert notebook.px("print('here')").text == "ranks 0–3   here"
     assert time.monotonic() - began < 3
@@ -196,7 +198,7 @@ def test_an_error_that_is_its_own_cause_is_told_once(notebook):
 
 def test_an_endless_loop_ends_at_the_deadline(notebook):
     shown = notebook.px("while rank == 1:\n    pass", "--timeout 1")
-    assert str(shown.error) == "rank 1 did not finish within 1 s."
+    assert str(shown.error) == "After 1 s: rank 1 works on and waits for no other rank."
     assert "line" in shown.text and "rank 1   " in shown.text
     assert notebook.px("print(rank)").text.count("\n") == 3
 
@@ -204,7 +206,10 @@ def test_an_endless_loop_ends_at_the_deadline(notebook):
 def test_a_killed_rank_is_told_and_replaced(notebook):
     notebook.px("mark = rank")
     shown = notebook.px("import os, signal\nif rank == 2: os.kill(os.getpid(), signal.SIGKILL)")
-    assert str(shown.error) == "rank 2 was killed by SIGKILL."
+    assert (
+        str(shown.error)
+        == "rank 2 was killed by SIGKILL in line 2:  if rank == 2: os.kill(os.getpid(), signal.SIGKILL)"
+    )
     assert "The next cell starts rank 2 again, without variables" in shown.text
     shown = notebook.px("import os; print(os.environ['RANK'], 'mark' in globals())")
     assert shown.text.splitlines() == ["rank 0   0 True", "rank 1   1 True", "rank 2   2 False", "rank 3   3 True"]
@@ -212,7 +217,7 @@ def test_a_killed_rank_is_told_and_replaced(notebook):
 
 def test_a_rank_that_exits_is_told(notebook):
     shown = notebook.px("import os\nif rank == 0: os._exit(3)")
-    assert str(shown.error) == "rank 0 ended with exit status 3."
+    assert str(shown.error) == "rank 0 ended with exit status 3 in line 2:  if rank == 0: os._exit(3)"
 
 
 def test_noblock_returns_ipyparallels_result(notebook):
