@@ -128,7 +128,7 @@ FAULTS = [
         "rank-0-only barrier",
         "if rank == 0:\n    dist.barrier()",
         r"After 1 s: rank 0 waits in barrier for ranks? [\d–, ]+, which finished the cell without it",
-        "a condition on the rank left one out",
+        "a condition such as `if rank == 0:` left some out",
     ),
     Fault(
         "rank missing in init_process_group",

@@ -180,7 +180,7 @@ def _missing(stuck, outcomes) -> Finding | None:
         name, absent = waiting["name"], [other.rank for other in away]
         computing = [other.rank for other in away if other.state == "freed" and not (other.place or {}).get("call")]
         busy = any(other.state == "freed" for other in away)
-        why = "the ranks wait in different calls" if busy else "a condition on the rank left one out"
+        why = "the ranks wait in different calls" if busy else "a condition such as `if rank == 0:` left some out"
         if computing:
             why = f"{name_ranks(computing)} may be in an endless loop, or have more work than the deadline allows"
         return Finding(

@@ -55,9 +55,11 @@ def find(recorded: Mapping[int, dict]) -> Mismatch | None:
 
 
 def shape(entry: dict) -> str:
-    """Return what went into a collective: ``shape (3, 4) of float32``; "" for a barrier."""
+    """Return what went into a collective: ``shape (3, 4) of float32``, ``one int64``; "" for a barrier."""
     if not entry["sizes"]:
         return ""
+    if entry["sizes"] == [[]]:
+        return f"one {entry['type']}"
     sizes = ", ".join(map(str, entry["sizes"][0])) + ("," if len(entry["sizes"][0]) == 1 else "")
     more = f" and {len(entry['sizes']) - 1} more" if len(entry["sizes"]) > 1 else ""
     return f"shape ({sizes}) of {entry['type']}{more}"

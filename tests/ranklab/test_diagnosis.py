@@ -1,0 +1,95 @@
+"""What ranks that wait are told, from plain data."""
+
+import pytest
+
+from ranklab import diagnosis, mismatch
+from ranklab.outcome import CellOutcome, RankOutcome
+from ranklab.panel import Panel
+from ranklab.report import summarise
+
+
+def called(number, name="all_reduce", sizes=((4,),), kind="float32", done=True, group="0"):
+    """Return a collective as the recorder tells it."""
+    return {"group": group, "number": number, "name": name, "sizes": [*sizes], "type": kind, "done": done}
+
+
+def told(*collectives, groups=None):
+    return {"groups": groups or {"0": [0, 1, 2]}, "collectives": list(collectives)}
+
+
+@pytest.mark.parametrize(
+    ("second", "sentence"),
+    [
+        (called(1), None),
+        (called(1, sizes=((2, 2),)), None),  # as many numbers: gloo is content, and so is the result
+        (called(2, sizes=((9,),)), None),  # another collective
+        (called(1, sizes=((5,),)), "shape (4,) of float32 on rank 0, shape (5,) of float32 on rank 1"),
+        (called(1, kind="int64"), "shape (4,) of float32 on rank 0, shape (4,) of int64 on rank 1"),
+        (called(1, name="broadcast"), "collective 1: all_reduce on rank 0, broadcast on rank 1"),
+    ],
+)
+def test_a_mismatch_is_a_difference_between_ranks(second, sentence):
+    found = mismatch.find({0: told(called(1)), 1: told(second)})
+    assert (found is None) if sentence is None else (sentence in found.sentence)
+
+
+def test_operations_whose_inputs_may_differ_do():
+    assert mismatch.find({0: told(called(1, "gather")), 1: told(called(1, "gather", sizes=()))}) is None
+
+
+def test_groups_are_compared_on_their_own():
+    groups = {"0": [0, 1, 2], "1": [0, 1]}
+    first = told(called(1), called(1, "broadcast", group="1"), groups=groups)
+    second = told(called(1), called(1, "barrier", sizes=(), group="1"), groups=groups)
+    assert "collective 1 of the group of ranks 0, 1" in mismatch.find({0: first, 1: second}).sentence
+
+
+def stuck(rank, call="", lines=("line 1:  x()",), peers=None, collectives=()):
+    place = {"busy": True, "lines": list(lines), "call": call, "peers": peers or {}, "stack": [call] if call else []}
+    return RankOutcome(rank, state="freed", place={**place, **told(*collectives)})
+
+
+def test_three_ranks_that_receive_in_a_circle():
+    ranks = [stuck(rank, "torch.distributed.recv", peers={"src": (rank + 1) % 3}) for rank in range(3)]
+    found = diagnosis.find(ranks)
+    assert found.sentence.startswith("ranks 0–2 wait for each other: rank 0 receives from rank 1")
+
+
+def test_two_ranks_that_send_to_each_other():
+    ranks = [stuck(rank, "torch.distributed.send", peers={"dst": 1 - rank}) for rank in range(2)]
+    assert diagnosis.find(ranks).cause == "nobody receives."
+
+
+def test_nothing_is_said_where_nobody_waits():
+    assert diagnosis.find([RankOutcome(0), RankOutcome(1)]) is None
+
+
+def test_a_member_of_a_subgroup_is_missed_and_no_stranger():
+    groups = {"0": [0, 1, 2], "1": [0, 1]}
+    waiting = stuck(0, "torch.distributed.all_reduce")
+    waiting.place |= told(called(1, done=False, group="1"), groups=groups)
+    found = diagnosis.find([waiting, RankOutcome(1, place=told(groups=groups)), RankOutcome(2, place=told())])
+    assert found.sentence.startswith("rank 0 waits in all_reduce for rank 1,")
+    assert 2 not in found.notes
+
+
+def test_a_death_comes_before_the_errors_it_has_caused():
+    gloo = "RuntimeError: [gloo] Connection closed by peer [127.0.0.1]."
+    lost = RankOutcome(0, state="raised", error=gloo, traceback=["line 3:  f()", "in torch.distributed.f", gloo])
+    dead = RankOutcome(1, state="died", exit_code=-9, last_line=2)
+    result = summarise([lost, dead], "trouble", 3, [0], 2, "import os\nos.kill(1, 9)")
+    assert result.headline == "rank 1 was killed by SIGKILL in line 2:  os.kill(1, 9)"
+    assert Panel(result).text().splitlines()[2:4] == ["rank 0   line 3:  f()", "         waited for rank 1, which died"]
+
+
+def test_the_bytes_of_an_aborted_rank_are_told():
+    words = "what():  [enforce fail at pair.cc:446] op.preamble.length <= op.nbytes. 20 vs 16"
+    dead = RankOutcome(0, state="died", exit_code=-6, last_words=words)
+    result = summarise([dead], "trouble", 3, [], 1)
+    assert "sent it 20 bytes where it expected 16" in result.cause
+
+
+def test_details_are_folded_and_only_in_html():
+    outcome = CellOutcome([RankOutcome(0)], headline="h", details=[(0, "in torch.distributed.recv")])
+    assert "<details" in Panel(outcome).html()
+    assert "torch.distributed.recv" not in Panel(outcome).text()

@@ -1,0 +1,94 @@
+"""The doctor: what it finds on this machine, and what it says of broken ones."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from ranklab import doctor
+from ranklab.__main__ import told
+from ranklab.doctor import OK, PROBLEM, WARNING, Finding
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
+def test_this_machine_is_ready_within_half_a_minute(options):
+    began = time.monotonic()
+    run = subprocess.run([sys.executable, "-m", "ranklab", "doctor", *options], capture_output=True, text=True)
+    assert time.monotonic() - began < 30
+    assert run.returncode == 0, run.stdout
+    if options:
+        findings = json.loads(run.stdout)
+        assert {"check", "state", "said", "mend"} == set(findings[0])
+        assert {"gloo", "ranks", "memory", "host name", "leftovers"} <= {entry["check"] for entry in findings}
+    else:
+        assert "all_reduce on 2 ranks gives the exact numbers" in run.stdout
+
+
+def test_a_problem_means_that_a_chapter_would_fail(monkeypatch):
+    from ranklab import __main__ as program
+
+    monkeypatch.setattr(program, "examine", lambda: [Finding("memory", PROBLEM, "none.", "Buy some.")])
+    assert program.main(["doctor"]) == 1
+    monkeypatch.setattr(program, "examine", lambda: [Finding("name", WARNING, "odd.", "Change it.")])
+    assert program.main(["doctor"]) == 0
+
+
+def test_every_finding_that_is_not_ok_has_a_mend_in_the_text():
+    text = told([Finding("a", OK, "fine."), Finding("bb", PROBLEM, "bad.", "Mend it.")])
+    assert text.splitlines()[:3] == ["ok  a   fine.", "!!  bb  bad.", "        → Mend it."]
+
+
+def test_a_name_that_does_not_resolve(monkeypatch):
+    def fail(*_):
+        raise OSError("no such name")
+
+    monkeypatch.setattr(doctor.socket, "getaddrinfo", fail)
+    finding = doctor._name()
+    assert finding.state == WARNING and "/etc/hosts" in finding.mend
+
+
+def test_too_little_memory(monkeypatch):
+    monkeypatch.setattr(doctor, "free_memory_mb", lambda: 300)
+    assert doctor._memory().state == PROBLEM
+
+
+def test_a_small_shared_memory(monkeypatch):
+    class Usage:
+        total = 64 << 20
+
+    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: Usage)
+    assert "--shm-size" in doctor._shared_memory().mend
+
+
+def test_an_all_reduce_that_does_not_come_back_ends_at_the_deadline(monkeypatch):
+    monkeypatch.setattr(doctor, "DEADLINE", 1.0)
+    monkeypatch.setattr(doctor, "places", lambda nodes: [place for place in PLACES(nodes) if place.rank == 0])
+    finding = doctor._all_reduce("gloo", 2)
+    assert finding.state == PROBLEM and "no answer within 1 s" in finding.said
+
+
+PLACES = doctor.places
+
+
+def test_a_wrong_number_is_a_problem(monkeypatch):
+    wrong = subprocess.Popen(
+        [sys.executable, "-c", "import sys; sys.exit('all_reduce of 1 numbers came out wrong.')"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert doctor._finish([wrong]) == "all_reduce of 1 numbers came out wrong."
+
+
+def test_a_check_that_breaks_is_a_finding():
+    def odd():
+        raise ValueError("x")
+
+    assert doctor._guarded(odd) == Finding("odd", WARNING, "could not be checked: ValueError: x")
+
+
+def test_a_temporary_folder_with_a_long_path(monkeypatch):
+    monkeypatch.setattr(doctor.tempfile, "gettempdir", lambda: "/t" * 60)
+    assert doctor._temporary().state == PROBLEM
