@@ -66,7 +66,7 @@ class CellOutcome:
         cause: the likely cause, one sentence.
         mend: what to do about the cause, one sentence.
         advice: what state the ranks are in now.
-        details: what the report folds away, for each rank that has something to tell.
+        details: what the report folds away, with the ranks that it is true of.
         timed_out: whether the deadline ended the cell.
     """
 
@@ -76,7 +76,7 @@ class CellOutcome:
     cause: str = ""
     mend: str = ""
     advice: str = ""
-    details: list[tuple[int, str]] = field(default_factory=list)
+    details: list[tuple[list[int], str]] = field(default_factory=list)
     timed_out: bool = False
 
 

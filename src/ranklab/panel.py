@@ -81,8 +81,8 @@ class Panel:
         if not self.outcome.details:
             return ""
         rows = "".join(
-            f'<span style="{WHO}">{chip(rank)}</span><pre style="{PRE}">{html.escape(text)}</pre>'
-            for rank, text in self.outcome.details
+            f'<span style="{WHO}">{chips(ranks)}</span><pre style="{PRE}">{html.escape(text)}</pre>'
+            for ranks, text in self.outcome.details
         )
         return (
             f'<details class="rl-details" style="{FOLDED}"><summary>What each rank was doing</summary>'

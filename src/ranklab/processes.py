@@ -255,6 +255,13 @@ class Processes:
 
     def stop(self) -> None:
         """End everything that was started. Twice is fine."""
+        try:
+            self._end_processes()
+        finally:  # also where the reader presses stop meanwhile
+            self._port.close()
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def _end_processes(self) -> None:
         if self.client is not None:
             self.client.close()
             self.client = None
@@ -275,8 +282,6 @@ class Processes:
             from .launcher import end_all
 
             end_all(helpers, patience=0.2)  # nannies would wait 3 s for a controller that has gone
-        self._port.close()
-        shutil.rmtree(self.home, ignore_errors=True)
 
 
 def _poll(condition: Callable[[], bool], patience: float) -> bool:

@@ -75,7 +75,7 @@ def summarise(
             entry.note = entry.note or found.notes.get(entry.rank, "")
     if result.headline and (died or any(entry.state in ("freed", "lost") for entry in outcomes)):
         result.advice = _advice(outcomes, [rank for rank in range(size) if rank not in alive])
-    result.details = _details(outcomes)
+        result.details = _details(outcomes)
     return result
 
 
@@ -167,9 +167,9 @@ def _advice(outcomes: list[RankOutcome], dead: list[int]) -> str:
     return f"{kept} {GROUPS_GONE}" if grouped or dead else kept
 
 
-def _details(outcomes: list[RankOutcome]) -> list[tuple[int, str]]:
-    """Return for each rank what the report folds away: the calls it was in, and its latest collectives."""
-    details = []
+def _details(outcomes: list[RankOutcome]) -> list[tuple[list[int], str]]:
+    """Return what the report folds away: the calls that ranks were in, and their latest collectives."""
+    details: dict[str, list[int]] = {}
     for entry in outcomes:
         place = entry.place or {}
         lines = [f"in {' → '.join(place['stack'])}"] if place.get("stack") else []
@@ -180,5 +180,5 @@ def _details(outcomes: list[RankOutcome]) -> list[tuple[int, str]]:
             told = f"{called['number']}. {called['name']} of {ranks}{', ' + shape if shape else ''}: {state}"
             lines.append(told)
         if lines:
-            details.append((entry.rank, "\n".join(lines)))
-    return details
+            details.setdefault("\n".join(lines), []).append(entry.rank)
+    return [(ranks, text) for text, ranks in details.items()]

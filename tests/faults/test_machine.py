@@ -128,6 +128,21 @@ def test_a_killed_helper_is_told_and_the_next_cell_starts_anew(notebook, who, fi
     assert reported - began < 4
 
 
+def test_a_killed_kernel_leaves_nothing(notebook, figures):
+    process, home = owner("world.view([0, 1]).execute('while True: pass', block=False); time.sleep(600)")
+    ours = processes_of(home)
+    assert len(ours) >= 4  # the fork server, two ranks, the controller
+    began = time.monotonic()
+    process.kill()
+    process.wait(10)
+    left = psutil.wait_procs(ours, timeout=5)[1]
+    gone = time.monotonic()
+    assert [entry for entry in left if entry.is_running() and entry.status() != psutil.STATUS_ZOMBIE] == []
+    assert gone - began < 5
+    right(notebook)  # another notebook's ranks are not touched
+    figures("kernel killed (report: nothing left)", notebook.size, gone - began, time.monotonic() - gone, "other's")
+
+
 def test_stopped_leftovers_of_a_killed_notebook_are_ended_at_the_next_start():
     process, home = owner("time.sleep(600)")
     ours = processes_of(home)

@@ -90,6 +90,6 @@ def test_the_bytes_of_an_aborted_rank_are_told():
 
 
 def test_details_are_folded_and_only_in_html():
-    outcome = CellOutcome([RankOutcome(0)], headline="h", details=[(0, "in torch.distributed.recv")])
+    outcome = CellOutcome([RankOutcome(0)], headline="h", details=[([0], "in torch.distributed.recv")])
     assert "<details" in Panel(outcome).html()
     assert "torch.distributed.recv" not in Panel(outcome).text()
