@@ -55,12 +55,14 @@ def test_a_fault_is_told_and_freed(notebook, fault, figures):
     assert shown.error is not None
 
 
+@pytest.mark.parametrize("notebook", [3], indirect=True, ids=["3 ranks"])
 def test_a_report_is_the_same_on_every_run(notebook):
     for fault in FAULTS:
         first, second = commit(notebook, fault).text, commit(notebook, fault).text
         assert first == second, fault.name
 
 
+@pytest.mark.parametrize("notebook", [4], indirect=True, ids=["4 ranks"])
 def test_twenty_faults_one_after_another_then_a_right_cell(notebook):
     for fault in FAULTS[:20]:
         prepare(notebook, fault)
