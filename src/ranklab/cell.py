@@ -186,11 +186,12 @@ def _outcome(rank: int, reply, tail: int = 0) -> RankOutcome:
     failure = reply.exception(0) if reply.done() and not reply.successful() else None
     if failure is None:
         return outcome
-    if failure.ename == "EngineError":
+    ename = getattr(failure, "ename", type(failure).__name__)  # TaskAborted has none
+    if ename == "EngineError":
         outcome.state = "died"
     else:
         outcome.state = "raised"
-        outcome.traceback = clean(failure.traceback).rstrip("\n").split("\n")
-        said = str(failure.evalue)
-        outcome.error = said if said.startswith(failure.ename) else f"{failure.ename}: {said}"
+        said = str(getattr(failure, "evalue", failure))
+        outcome.error = said if said.startswith(ename) else f"{ename}: {said}"
+        outcome.traceback = clean(getattr(failure, "traceback", outcome.error)).rstrip("\n").split("\n")
     return outcome
