@@ -18,6 +18,10 @@ class WorldError(RanklabError, ValueError):
     """A request that no world can fulfil: bad size, no such rank, no ranks running."""
 
 
+class NoHosts(WorldError):
+    """This machine allows no hosts of their own; the sentence says why, and how to allow them."""
+
+
 class ControllerLost(RanklabError):
     """A process of ipyparallel's controller ended while it started; starting again helps."""
 
