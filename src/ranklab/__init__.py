@@ -21,15 +21,29 @@ from .rank import device
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .lab import Lab
     from .world import World
 
-__all__ = ["RankError", "RankTimeout", "RanklabError", "WorldError", "check", "device", "node_map", "start", "timeline"]
+__all__ = [
+    "RankError",
+    "RankTimeout",
+    "RanklabError",
+    "WorldError",
+    "check",
+    "device",
+    "hosts",
+    "node_map",
+    "start",
+    "timeline",
+]
 
 
 def start(
     size: int | None = None,
     *,
     nodes: Sequence[int] | None = None,
+    link: str | None = None,
+    delay: str = "0ms",
     timeout: float = 60.0,
     launcher: str | None = None,
     engines: str | None = None,
@@ -38,7 +52,48 @@ def start(
     """Start ranks on this machine; see :func:`ranklab.world.start`, which this loads on first use."""
     from .world import start as start_world
 
-    return start_world(size, nodes=nodes, timeout=timeout, launcher=launcher, engines=engines, **elsewhere)
+    return start_world(
+        size,
+        nodes=nodes,
+        link=link,
+        delay=delay,
+        timeout=timeout,
+        launcher=launcher,
+        engines=engines,
+        **elsewhere,
+    )
+
+
+def hosts(
+    count: int, *, link: str = "unlimited", delay: str = "0ms", names: str = "known", subnet: str | None = None
+) -> Lab:
+    """Make hosts without ranks: computers with a name, an address and a cable each, on this machine.
+
+    Args:
+        count: how many; they are called computer1, computer2, …
+        link: what each cable carries, ``"1gbit"``, ``"100mbit"``, ``"500kbit"`` bits per second, or ``"unlimited"``.
+        delay: how long a packet is under way, ``"2ms"``; where the kernel cannot delay, one sentence says so.
+        names: what the hosts find at /etc/hosts: "known" (every name and its address), "unknown" (no name, also not
+            their own) or "127.0.1.1" (as Debian installs: a host knows its own name as that address).
+        subnet: their network, ``"192.168.7.0/24"``; one that this machine does not use where nothing is said.
+
+    Returns:
+        The lab, a sequence of :class:`ranklab.host.Host` and a context manager; ``lab.stop()`` ends it, and so does
+        the end of the notebook, whichever way it ends.
+
+    Raises:
+        WorldError: an argument that makes no sense, or this machine allows no hosts; the sentence says how to allow
+            them.
+
+    Used in the chapter *two-computers*::
+
+        with ranklab.hosts(2, link="1gbit") as lab:
+            print(lab[0].run("ping -c 3 computer2"))
+    """
+    from .lab import Lab
+    from .rates import Link, read_delay, read_rate
+
+    return Lab(count, Link(read_rate(link), read_delay(delay)), names, subnet)
 
 
 def __getattr__(name: str):

@@ -21,6 +21,7 @@ from .deadman import HOME, OWNER, watch_owner
 from .foreign import read_rank
 from .interrupt import guard
 from .layout import bookmark_path, watchdog_path
+from .namespaces import HOST, enter_network
 from .streams import NativeOutput, RankStream
 from .trace import cut_traceback, printable
 from .watchdog import Watchdog
@@ -39,6 +40,9 @@ class RankEngine(IPEngine):
         prepare_shell(self.kernel.shell)
         guard(self.kernel)
         watch(self.kernel.shell, os.environ[HOME], int(os.environ["RANK"]), self.log)
+        if HOST in os.environ:
+            # The notebook's connections stand and stay on this machine's loopback, in threads that do not move along.
+            enter_network(int(os.environ[HOST]))
         if not self.enable_nanny:
             self.kernel.control_handlers["signal_request"] = self._signal_request
         if self.registered is not None:

@@ -15,6 +15,7 @@ import threading
 import traceback
 
 from .deadman import OWNER, watch_owner
+from .namespaces import HOST, HOST_ETC, enter_user
 
 
 def become_rank(request: dict, report: int) -> None:
@@ -33,6 +34,7 @@ def become_rank(request: dict, report: int) -> None:
         _own_streams(request["log"])
         _own_signals()
         _own_environment(request["environment"], server)
+        _own_host()
         _own_folder(request["cwd"])
         forget_other_jobs()
         sys.argv = ["ipengine", *request["argv"]]
@@ -65,6 +67,12 @@ def _own_environment(environment: dict[str, str], server: int) -> None:
     os.environ.clear()
     os.environ.update(environment)
     os.environ[OWNER] = str(server)
+
+
+def _own_host() -> None:
+    """Take the first of two steps to this rank's host, where it has one: possible with one thread only."""
+    if HOST in os.environ:
+        enter_user(int(os.environ[HOST]), os.environ[HOST_ETC])
 
 
 def _own_folder(folder: str) -> None:

@@ -54,20 +54,20 @@ class Host:
     Used in the chapter *two-computers*.
     """
 
-    def __init__(self, lab: Lab, number: int, address: str, pid: int, hosts_file: Path) -> None:
+    def __init__(self, lab: Lab, number: int, address: str, pid: int, etc: Path) -> None:
         self.name, self.address = f"computer{number + 1}", address
         self.link, self.is_cut = Link(), False
-        self.pid, self.hosts_file = pid, hosts_file
+        self.pid, self.etc = pid, etc
         self._lab, self._port = lab, f"port{number + 1}"
 
     @property
     def names(self) -> str:
         """What this host finds at /etc/hosts: text that can be set, also while programs run."""
-        return self.hosts_file.read_text()
+        return (self.etc / "hosts").read_text()
 
     @names.setter
     def names(self, text: str) -> None:
-        self.hosts_file.write_text(text)  # in place: the host sees this very file
+        (self.etc / "hosts").write_text(text)  # in place: the host sees this very file
 
     def popen(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, **options: Any) -> HostProcess:
         """Start a program on this host; as ``subprocess.Popen``, and in a session and process group of its own.
@@ -114,7 +114,12 @@ class Host:
         argv = ["sh", "-c", command] if isinstance(command, str) else list(command)
         typed = command if isinstance(command, str) else " ".join(map(str, command))
         process = self.popen(
-            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
         )
         try:
             output, _ = process.communicate(timeout=timeout)
@@ -174,9 +179,10 @@ class Host:
         self.is_cut = True
 
     def restore(self) -> None:
-        """Put the cable back."""
+        """Put the cable back; what waits on TCP goes on when it next repeats what was lost."""
         self._lab.tool(None, ["ip", "link", "set", "dev", self._port, "up"])
         self.is_cut = False
+        self._lab.settle()
 
     @property
     def caption(self) -> tuple[str, str, str]:

@@ -49,12 +49,15 @@ def check_tools() -> None:
         raise NoHosts(f"Hosts need {', '.join(missing)}: sudo apt install {' '.join(packages)}.")
 
 
-def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> None:
+def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> str:
     """Run one of the tools to its end.
 
     Args:
         command: the tool and its arguments.
         lines: what it reads from its standard input.
+
+    Returns:
+        What it printed.
 
     Raises:
         RanklabError: the command and what it said.
@@ -70,6 +73,7 @@ def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> None:
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if not line.startswith("Command failed")]
         raise RanklabError(f"`{' '.join(command[-4:])}` failed: {' '.join(said).strip() or done.returncode}")
+    return done.stdout
 
 
 def why_forbidden(said: str) -> str:

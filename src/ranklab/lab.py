@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import select
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -84,9 +86,9 @@ class Lab(Sequence):
         addresses = [str(self.subnet[FIRST + number]) for number in range(count)]
         pids = self._hold([f"computer{number + 1}" for number in range(count)])
         for number, (address, pid) in enumerate(zip(addresses, pids, strict=True)):
-            self._hosts.append(Host(self, number, address, pid, self._home / f"computer{number + 1}.hosts"))
+            self._hosts.append(Host(self, number, address, pid, self._home / f"computer{number + 1}"))
         for host in self:
-            host.names = self._names_for(host, names)
+            self._write_etc(host, names)
         self._join()
         link = Link(link.rate, self.possible(link.delay))
         for host in self:
@@ -119,12 +121,20 @@ class Lab(Sequence):
             self._release()
         raise NoHosts(why_forbidden(said))
 
-    def _names_for(self, host: Host, names: str) -> str:
+    def _write_etc(self, host: Host, names: str) -> None:
         known = {other.name: other.address for other in self} if names != UNKNOWN else {}
         if names == DEBIAN:
             known[host.name] = DEBIAN
         lines = ["127.0.0.1 localhost", *(f"{address} {name}" for name, address in known.items())]
-        return "\n".join(lines) + "\n"
+        texts = {"hosts": "\n".join(lines) + "\n"}
+        with contextlib.suppress(FileNotFoundError):
+            # No way leads to a name server from here, and a service of this machine would tell its names.
+            switch = Path("/etc/nsswitch.conf").read_text()
+            texts["nsswitch.conf"] = re.sub(r"^hosts:.*", "hosts: files", switch, flags=re.MULTILINE)
+        host.etc.mkdir()
+        for name, text in texts.items():
+            if Path("/etc", name).exists():  # else there is nothing to put it over
+                (host.etc / name).write_text(text)
 
     def _join(self) -> None:
         """Make the switch and a cable to every host."""
@@ -140,16 +150,17 @@ class Lab(Sequence):
         # No IPv6 on the link: gloo would have two addresses to choose from.
         lines = ["link set dev lo up", "link set dev eth0 addrgenmode none", address, "link set dev eth0 up"]
         self.tool(host.pid, ["ip", "-batch", "-"], lines)
-        mounts = [(host.hosts_file, Path("/etc/hosts"))]
-        if (switch := Path("/etc/nsswitch.conf")).exists():
-            # Some machines let a service resolve names, which sits outside the host and knows this machine's.
-            lines = [line for line in switch.read_text().splitlines() if not line.startswith("hosts:")]
-            own = self._home / "nsswitch.conf"
-            own.write_text("\n".join([*lines, "hosts: files dns", ""]))
-            mounts.append((own, switch))
-        for source, target in mounts:
-            if target.exists():
-                self.tool(host.pid, ["mount", "--bind", str(source), str(target)])
+        for path in sorted(host.etc.iterdir()):
+            self.tool(host.pid, ["mount", "--bind", str(path), f"/etc/{path.name}"])
+
+    def settle(self) -> None:
+        """Wait until every host notices that its cable is in, and forgets whom it has not found meanwhile."""
+        for host in self:
+            deadline = time.monotonic() + PATIENCE
+            while not host.is_cut and "LOWER_UP" not in self.tool(host.pid, ["ip", "link", "show", "dev", "eth0"]):
+                if time.monotonic() > deadline:
+                    raise RanklabError(f"The cable of {host.name} is in, but it does not notice.")
+            self.tool(host.pid, ["ip", "neigh", "flush", "dev", "eth0"])
 
     def rate(self, rate: str) -> None:
         """Set what every cable carries, see :meth:`ranklab.host.Host.rate`; can be done while ranks work."""
@@ -175,6 +186,11 @@ class Lab(Sequence):
             return 0.0
         return delay
 
+    @property
+    def lost(self) -> bool:
+        """Whether the hosts have gone: stopped, or their holder was killed."""
+        return self._holder is None or self._holder.poll() is not None
+
     def enter(self, pid: int | None, *kinds: str) -> list[str]:
         """Return the command that runs what follows it inside namespaces.
 
@@ -185,14 +201,14 @@ class Lab(Sequence):
         Raises:
             RanklabError: the lab has been stopped.
         """
-        if self._holder is None or self._holder.poll() is not None:
+        if self.lost:
             raise RanklabError("These hosts have gone: their lab or world was stopped, or started again.")
         pid = pid or self._holder.pid
         files = {"mount": "mnt", "pid": "pid_for_children"}
         user = [f"--user=/proc/{pid}/ns/user", "--preserve-credentials"] if self._as_user else []
         return ["nsenter", *user, *(f"--{kind}=/proc/{pid}/ns/{files.get(kind, kind)}" for kind in kinds)]
 
-    def tool(self, pid: int | None, command: Sequence[str], lines: Sequence[str] = ()) -> None:
+    def tool(self, pid: int | None, command: Sequence[str], lines: Sequence[str] = ()) -> str:
         """Run one of the tools on a host, or on the switch between them.
 
         Args:
@@ -200,11 +216,14 @@ class Lab(Sequence):
             command: the tool and its arguments.
             lines: what it reads.
 
+        Returns:
+            What it printed.
+
         Raises:
             RanklabError: what the tool said.
         """
         kinds = ("net",) if pid is None else ("net", "mount")
-        run_tool([*self.enter(pid, *kinds), *command], lines)
+        return run_tool([*self.enter(pid, *kinds), *command], lines)
 
     def remember(self, process: subprocess.Popen) -> None:
         """Note a process that was started on a host, which ends with the lab."""

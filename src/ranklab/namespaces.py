@@ -13,19 +13,19 @@ import ctypes
 import os
 
 HOST = "RANKLAB_HOST"  # a process in the host's namespaces, in the environment of a rank that has a host
-HOSTS_FILE = "RANKLAB_HOSTS_FILE"  # what this rank finds at /etc/hosts
+HOST_ETC = "RANKLAB_HOST_ETC"  # folder of the files that this host has in /etc instead of the machine's
 # linux/sched.h and linux/mount.h, linux/prctl.h
 CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWUSER, CLONE_NEWNET = 0x00020000, 0x04000000, 0x10000000, 0x40000000
 MS_BIND, MS_REC, MS_SLAVE = 0x1000, 0x4000, 0x80000
 PR_SET_DUMPABLE = 4
 
 
-def enter_user(host: int, hosts_file: str) -> None:
+def enter_user(host: int, etc: str) -> None:
     """Become a user of the host and find its names, as long as this process has one thread.
 
     Args:
         host: a process in the host's namespaces.
-        hosts_file: is seen as /etc/hosts from now on, by this process alone.
+        etc: folder of the files that this process, alone, finds in /etc from now on.
 
     Raises:
         OSError: the host has gone, or this process has more than one thread.
@@ -38,8 +38,8 @@ def enter_user(host: int, hosts_file: str) -> None:
         _check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0))
     _check(libc.unshare(CLONE_NEWNS))
     _check(libc.mount(None, b"/", None, MS_REC | MS_SLAVE, None))
-    if os.path.exists("/etc/hosts"):
-        _check(libc.mount(os.fsencode(hosts_file), b"/etc/hosts", None, MS_BIND, None))
+    for name in os.listdir(etc):
+        _check(libc.mount(os.fsencode(f"{etc}/{name}"), os.fsencode(f"/etc/{name}"), None, MS_BIND, None))
 
 
 def enter_network(host: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
 from .layout import places
@@ -12,17 +13,29 @@ ALL = "display:flex;flex-wrap:wrap;gap:.7em;align-items:flex-start;margin:.3em 0
 NAME = "font:600 .8em/1.6 system-ui,sans-serif;"
 
 
-def text_map(nodes: Sequence[int]) -> str:
-    """Return one line a node: its ranks, with their local ranks."""
+def text_map(nodes: Sequence[int], hosts: Sequence[Sequence[str]] = ()) -> str:
+    """Return one line a node: its ranks, with their local ranks.
+
+    Args:
+        nodes: processes on each node.
+        hosts: name, address and link of each node's host, where nodes are hosts of their own.
+    """
     lines = [headline(nodes)]
     for node in range(len(nodes)):
         ranks = [place for place in places(nodes) if place.node_rank == node]
-        lines.append(f"node {node}   " + "   ".join(f"rank {place.rank} (local {place.local_rank})" for place in ranks))
+        told = "   ".join(hosts[node]) + "   " if hosts else ""
+        shown = "   ".join(f"rank {place.rank} (local {place.local_rank})" for place in ranks)
+        lines.append(f"node {node}   {told}{shown}")
     return "\n".join(lines)
 
 
-def html_map(nodes: Sequence[int]) -> str:
-    """Return a box a node with its ranks in their colours; needs no style sheet."""
+def html_map(nodes: Sequence[int], hosts: Sequence[Sequence[str]] = ()) -> str:
+    """Return a box a node with its ranks in their colours; needs no style sheet.
+
+    Args:
+        nodes: processes on each node.
+        hosts: name, address and link of each node's host, where nodes are hosts of their own.
+    """
     boxes = []
     for node in range(len(nodes)):
         ranks = "".join(
@@ -30,8 +43,9 @@ def html_map(nodes: Sequence[int]) -> str:
             for place in places(nodes)
             if place.node_rank == node
         )
+        told = "".join(f"<div><small>{html.escape(line)}</small></div>" for line in hosts[node]) if hosts else ""
         boxes.append(
-            f'<div class="rl-node" style="{NODE}"><div class="rl-node-name" style="{NAME}">node {node}</div>'
+            f'<div class="rl-node" style="{NODE}"><div class="rl-node-name" style="{NAME}">node {node}</div>{told}'
             f'<div class="rl-ranks">{ranks}</div></div>'
         )
     head = f'<p class="rl-head" style="margin:.2em 0;">{headline(nodes)}</p>'

@@ -19,10 +19,10 @@ from .controllers import controller_runs, kill_controller, make_cluster
 from .deadman import HOME, OWNER, is_stopped
 from .errors import ControllerLost, RanklabError
 from .forking import Server
-from .layout import LOOPBACK, name_ranks, places, watchdog_path
+from .layout import name_ranks, places, watchdog_path
 from .live import Live
+from .network import Hosts, Loopback, make_network
 from .on_rank import greet
-from .ports import reserve_port
 from .rank import BACKEND
 from .recorder import BUFFER, ENTRIES
 from .watchdog import ask
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import ipyparallel as ipp
 
     from .launcher import RankSetLauncher
+    from .rates import Link
 
 START_TIMEOUT = 120.0
 POLL = 0.01
@@ -44,17 +45,21 @@ class Processes:
     Args:
         nodes: processes on each node.
         launcher: "fork", "spawn", or None for what is right on this machine.
+        links: what the cable of each node carries, where the nodes are hosts of their own.
 
     Attributes:
         launcher: which of the two is used.
         how: a sentence that says which, and why.
+        network: what the ranks talk over.
 
     Raises:
         WorldError: no such launcher, or more ranks than memory holds.
         RanklabError: the ranks did not come up.
     """
 
-    def __init__(self, nodes: Sequence[int], launcher: str | None = None) -> None:
+    network: Loopback | Hosts | None = None
+
+    def __init__(self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = ()) -> None:
         self.size = sum(nodes)
         self.launcher, self.how = choose_launcher(launcher)
         leftovers.clean()
@@ -68,7 +73,6 @@ class Processes:
             self.home = leftovers.make_home()
             # IPython otherwise makes a folder in the reader's home, which may be read-only.
             self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
-            self._port = reserve_port()
         except OSError as error:
             raise RanklabError(no_more(error)) from error
         try:
@@ -76,7 +80,7 @@ class Processes:
             if self.launcher == FORK:
                 self._server = Server(self._owned, self.home / "fork-server.log")
             self.backend = choose_backend(nodes)
-            self._start(nodes)
+            self._start(nodes, links)
         except OSError as error:
             self.stop()
             raise RanklabError(no_more(error)) from error
@@ -84,7 +88,7 @@ class Processes:
             self.stop()
             raise
 
-    def _start(self, nodes: Sequence[int]) -> None:
+    def _start(self, nodes: Sequence[int], links: Sequence[Link]) -> None:
         live = Live()
         self._next_check = time.monotonic() + CHECK_EVERY
         self._cluster = make_cluster(self.home)
@@ -92,7 +96,6 @@ class Processes:
 
         from .launcher import CONTROLLER_CMD
 
-        environments = [self._environment(place) for place in places(nodes)]
         self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
         try:
             self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
@@ -100,6 +103,8 @@ class Processes:
             last = self._cluster.controller.get_output().strip().splitlines()[-1:]
             raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
         self._settle_launcher()
+        self.network = make_network(links, self.launcher, self.home)
+        environments = [self._environment(place) for place in places(nodes)]
         options = {"server": self._server} if self._server else {}
         engine_set = self._cluster.start_engines_sync(self.size, environments=environments, **options)
         self._set = self._cluster.engines[engine_set]
@@ -125,12 +130,10 @@ class Processes:
         self._cluster.engine_launcher_class = RankSetLauncher
 
     def _environment(self, place) -> dict[str, str]:
-        environment = place.environment("127.0.0.1", self.master_port)
-        environment |= self._owned
+        environment = place.environment(self.network.address, self.master_port)
+        environment |= self._owned | self.network.environment(place)
         environment[BACKEND] = self.backend
         environment.setdefault(BUFFER, os.environ.get(BUFFER, ENTRIES))
-        # Gloo otherwise looks up this machine's name, which resolves wrongly on many laptops.
-        environment["GLOO_SOCKET_IFNAME"] = os.environ.get("GLOO_SOCKET_IFNAME", LOOPBACK)
         return environment
 
     def _await(self, ranks: list[int], live: Live, doing: str) -> None:
@@ -211,14 +214,12 @@ class Processes:
         After a hang the old one may still be served by a store that something in rank 0 keeps alive, with the keys
         of the old process group in it.
         """
-        self._port.close()
-        self._port = reserve_port()
-        return self.master_port
+        return self.network.renew()
 
     @property
     def master_port(self) -> int:
         """The TCP port on which rank 0 listens."""
-        return self._port.getsockname()[1]
+        return self.network.port
 
     def ask(self, rank: int, question: str) -> dict | int | None:
         """Ask the watchdog of a rank, see :func:`ranklab.watchdog.ask`; ``{"stopped": True}`` after a SIGSTOP."""
@@ -235,6 +236,8 @@ class Processes:
             self._lost = "The process that the ranks were forked from was killed, and the ranks with it."
         elif self._cluster is not None and not controller_runs(self._cluster, thorough):
             self._lost = "The controller, through which the notebook talks to the ranks, was killed."
+        elif self.network is not None and self.network.lost:
+            self._lost = "The process that holds the hosts of the ranks was killed."
         return self._lost
 
     def signal(self, rank: int, number: int) -> None:
@@ -258,7 +261,8 @@ class Processes:
         try:
             self._end_processes()
         finally:  # also where the reader presses stop meanwhile
-            self._port.close()
+            if self.network is not None:
+                self.network.close()
             shutil.rmtree(self.home, ignore_errors=True)
 
     def _end_processes(self) -> None:

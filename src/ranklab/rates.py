@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .errors import WorldError
@@ -32,7 +33,9 @@ class Link:
 
     def __str__(self) -> str:
         """Say it as network people do: ``1 Gbit/s``, ``100 Mbit/s, 2 ms``."""
-        rate = "unlimited" if self.rate is None else _scaled(self.rate, ("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3))
+        rate = (
+            "unlimited" if self.rate is None else _scaled(self.rate, ("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3))
+        )
         return rate + (", " + _scaled(self.delay, ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)) if self.delay else "")
 
     def queues(self, interface: str, delayed: bool) -> list[str]:
@@ -65,7 +68,9 @@ def read_rate(text: object) -> float | None:
     """
     if text == UNLIMITED:
         return None
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg])bit(?:/s)?", text.strip().lower()) if isinstance(text, str) else None
+    found = (
+        re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg])bit(?:/s)?", text.strip().lower()) if isinstance(text, str) else None
+    )
     if not found:
         raise WorldError(f'A link has a rate such as "1gbit", "100mbit" or "500kbit", or "unlimited", not {text!r}.')
     rate = float(found[1]) * UNITS[found[2]]
@@ -87,6 +92,28 @@ def read_delay(text: object) -> float:
     if not found or (delay := float(found[1]) * SECONDS[found[2]]) > 10:
         raise WorldError(f'A link has a delay such as "2ms" or "500us", at most "10s", not {text!r}.')
     return delay
+
+
+def read_links(link: object, delay: object, nodes: Sequence[int]) -> tuple[Link, ...]:
+    """Return what the cable of each node carries.
+
+    Args:
+        link: the rate that the reader gave; None where the nodes share one computer.
+        delay: the delay that the reader gave.
+        nodes: processes on each node; empty where the reader gave no nodes.
+
+    Raises:
+        WorldError: not a rate, not a delay, or no nodes to join.
+    """
+    seconds = read_delay(delay)
+    if link is None:
+        if seconds:
+            raise WorldError(f'A delay is a property of a link: start(nodes=[2, 2], link="1gbit", delay={delay!r}).')
+        return ()
+    rate = read_rate(link)
+    if not nodes:
+        raise WorldError(f"A link joins nodes on this machine, so name them: start(nodes=[2, 2], link={link!r}).")
+    return tuple(Link(rate, seconds) for _ in nodes)
 
 
 def _scaled(value: float, *units: tuple[str, float]) -> str:

@@ -16,10 +16,13 @@ from .live import Live, publish
 from .nodemap import headline, html_map, text_map
 from .on_rank import read_variable
 from .processes import Processes
+from .rates import Link, read_links
 from .recovery import regroup
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
+
+    from .lab import Lab
 
 TIMEOUT = 60.0
 ATTEMPTS = 3
@@ -32,6 +35,8 @@ def start(
     size: int | None = None,
     *,
     nodes: Sequence[int] | None = None,
+    link: str | None = None,
+    delay: str = "0ms",
     timeout: float = TIMEOUT,
     launcher: str | None = None,
     engines: str | None = None,
@@ -42,6 +47,9 @@ def start(
     Args:
         size: number of ranks on one node; 4 where nothing is said.
         nodes: processes on each node, for example ``[2, 1]``; the nodes are laid out on this machine.
+        link: makes each node a host with a name and an address, joined to the others at this rate: ``"1gbit"``.
+            Where this machine allows no hosts, one sentence says so and the nodes are laid out as without it.
+        delay: how long a packet is under way on the link, ``"2ms"``.
         timeout: seconds after which a ``%%px`` cell counts as hung.
         launcher: "fork" (one process imports torch and becomes every rank), "spawn" (every rank imports torch for
             itself); left out, what is right on this machine.
@@ -62,14 +70,15 @@ def start(
         raise WorldError(f"start() has no {next(iter(elsewhere))!r} without engines=.")
     hosts = elsewhere.get("hosts")
     layout = tuple(hosts.values()) if hosts else read_layout(size, nodes)
+    links = read_links(link, delay, layout if nodes is not None and not engines else ())
     if _current is not None and _current.running:
         running = headline(_current.nodes)
-        if _current.nodes != layout or engines:
+        if _current.nodes != layout or engines or len(_current.links) != len(links):
             raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
         _current.timeout = timeout
         publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
         return _current
-    _current = World(layout, timeout, launcher, engines, elsewhere)
+    _current = World(layout, timeout, launcher, engines, elsewhere, links)
     return _current
 
 
@@ -93,6 +102,7 @@ class World:
         launcher: "fork", "spawn", or None for what is right on this machine.
         engines: "slurm", "ssh" or "mpi", with what goes to :class:`ranklab.elsewhere.Elsewhere`.
         elsewhere: see there.
+        links: what the cable of each node carries, where the nodes are hosts of their own.
 
     Attributes:
         nodes: processes on each node, a tuple.
@@ -108,12 +118,14 @@ class World:
         launcher: str | None = None,
         engines: str | None = None,
         elsewhere: Mapping[str, Any] | None = None,
+        links: Sequence[Link] = (),
     ) -> None:
         self.nodes = tuple(nodes)
         self.size = sum(self.nodes)
         self.timeout = timeout
         self.cells: list[str] = []
         self._launcher, self._engines, self._elsewhere = launcher, engines, dict(elsewhere or {})
+        self.links = tuple(links)
         self._start()
         _point_magics_here()
 
@@ -132,8 +144,8 @@ class World:
     def _start_here(self) -> Processes:
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(ControllerLost):
-                return Processes(self.nodes, self._launcher)
-        return Processes(self.nodes, self._launcher)
+                return Processes(self.nodes, self._launcher, self.links)
+        return Processes(self.nodes, self._launcher, self.links)
 
     @property
     def backend(self) -> str:
@@ -144,6 +156,19 @@ class World:
     def launcher(self) -> str:
         """How ranks start here: "fork" from one process that has imported torch, or "spawn", one by one."""
         return self.processes.launcher
+
+    @property
+    def hosts(self) -> Lab:
+        """The hosts of the nodes, a sequence: ``world.hosts[1].cut()``, ``world.hosts.rate("100mbit")``.
+
+        Raises:
+            WorldError: the nodes are no hosts of their own, and why.
+
+        Used in the chapter *two-computers*.
+        """
+        if self._require().processes.network is None:
+            raise WorldError("The hosts of these ranks are real computers: ranklab has not made them.")
+        return self.processes.network.lab
 
     def pull(self, name: str) -> list[Any]:
         """Return the value of a variable from every rank, in rank order.
@@ -196,7 +221,8 @@ class World:
         """
         lines = []
         for place in places(self.nodes):
-            environment = place.environment("127.0.0.1", 0) | {"MASTER_PORT": "$PORT"}
+            address = self.processes.network.address if self.processes.network else "127.0.0.1"
+            environment = place.environment(address, 0) | {"MASTER_PORT": "$PORT"}
             shown = " ".join(f"{name}={environment[name]}" for name in SHOWN)
             lines.append(f"{shown} python {program} &")
         return "\n".join(lines)
@@ -212,6 +238,8 @@ class World:
 
     def restart(self) -> None:
         """End all ranks and start new ones in the same places. Variables on the ranks are lost."""
+        if self.processes.network is not None and self.processes.network.links:
+            self.links = tuple(self.processes.network.links)  # as they were set last
         self.processes.stop()
         self.running = False
         self.cells = []
@@ -262,13 +290,17 @@ class World:
         if not self.running:
             return f"stopped: {headline(self.nodes)}"
         told = "" if self.launcher == FORK else f"\n{self.processes.how}"  # the usual way needs no words
-        return text_map(self.nodes) + told
+        return text_map(self.nodes, self._captions) + told
 
     def _repr_html_(self) -> str | None:
         if not self.running:
             return None
         told = "" if self.launcher == FORK else f"<p>{html.escape(self.processes.how)}</p>"
-        return html_map(self.nodes) + told
+        return html_map(self.nodes, self._captions) + told
+
+    @property
+    def _captions(self) -> Sequence[tuple[str, ...]]:
+        return self.processes.network.captions if self.processes.network else ()
 
 
 def _point_magics_here() -> None:

@@ -1,0 +1,142 @@
+"""The network that a world's ranks use: this machine's loopback interface, or hosts of their own.
+
+Both say where rank 0 is met and what a rank's environment adds, and both are closed with the world.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from .choice import FORK, SPAWN
+from .errors import NoHosts, WorldError
+from .lab import Lab
+from .layout import LOOPBACK, Place
+from .live import tell
+from .namespaces import HOST, HOST_ETC
+from .ports import reserve_port
+from .rates import Link
+
+INTERFACE = "GLOO_SOCKET_IFNAME"
+# On hosts that exist for one world only, ports below those that the kernel hands out by itself (32768 and up).
+FIRST_PORT = 20000
+
+
+class Loopback:
+    """Nodes laid out on this machine, which talk over its loopback interface.
+
+    Args:
+        why: why the nodes are no hosts, where hosts were asked for.
+    """
+
+    address = "127.0.0.1"
+
+    def __init__(self, why: str = "") -> None:
+        self._why = why or 'The nodes of this world share one computer: start(nodes=[2, 2], link="1gbit") makes hosts.'
+        self._port = reserve_port()
+
+    @property
+    def port(self) -> int:
+        """The TCP port on which rank 0 listens."""
+        return self._port.getsockname()[1]
+
+    @property
+    def lab(self) -> Lab:
+        """Raise, with the reason why there are no hosts."""
+        raise WorldError(self._why)
+
+    lost = False
+    links: Sequence[Link] = ()
+    captions: Sequence[tuple[str, str, str]] = ()
+
+    def renew(self) -> int:
+        """Reserve another port."""
+        self._port.close()
+        self._port = reserve_port()
+        return self.port
+
+    def environment(self, place: Place) -> dict[str, str]:
+        """Return what a rank's environment says about the network."""
+        # Gloo otherwise looks up this machine's name, which resolves wrongly on many laptops.
+        return {INTERFACE: os.environ.get(INTERFACE, LOOPBACK)}
+
+    def close(self) -> None:
+        """Give the port back. Twice is fine."""
+        self._port.close()
+
+
+class Hosts:
+    """Nodes that are hosts of their own.
+
+    Args:
+        links: what the cable of each host carries.
+        home: the world's private folder.
+
+    Attributes:
+        lab: the hosts.
+
+    Raises:
+        NoHosts: this machine does not allow it.
+    """
+
+    def __init__(self, links: Sequence[Link], home: Path) -> None:
+        self.lab = Lab(len(links), home=home)
+        self.address = self.lab[0].address
+        self._ports = itertools.count(FIRST_PORT)
+        self.port = next(self._ports)
+        try:
+            for host, link in zip(self.lab, links, strict=True):
+                host.set_link(Link(link.rate, self.lab.possible(link.delay)))
+        except BaseException:
+            self.lab.stop()
+            raise
+
+    @property
+    def lost(self) -> bool:
+        """Whether the hosts have gone though nobody has ended them."""
+        return self.lab.lost
+
+    @property
+    def links(self) -> list[Link]:
+        """What the cables carry now."""
+        return [host.link for host in self.lab]
+
+    @property
+    def captions(self) -> list[tuple[str, str, str]]:
+        """Name, address and link of each host."""
+        return [host.caption for host in self.lab]
+
+    def renew(self) -> int:
+        """Take another port."""
+        self.port = next(self._ports)
+        return self.port
+
+    def environment(self, place: Place) -> dict[str, str]:
+        """Return what a rank's environment says about the network: the way into its host."""
+        host = self.lab[place.node_rank]
+        return {HOST: str(host.pid), HOST_ETC: str(host.etc), INTERFACE: "eth0"}
+
+    def close(self) -> None:
+        """End the hosts. Twice is fine."""
+        self.lab.stop()
+
+
+def make_network(links: Sequence[Link], launcher: str, home: Path) -> Loopback | Hosts:
+    """Make the network of a world; where hosts are asked for and impossible, say so and use loopback.
+
+    Args:
+        links: what the cable of each host carries; empty where no hosts are asked for.
+        launcher: "fork" or "spawn": only a rank that was forked can move to a host.
+        home: the world's private folder.
+    """
+    if not links:
+        return Loopback()
+    try:
+        if launcher == SPAWN:
+            raise NoHosts(f'Only ranks that are forked can move to hosts of their own (launcher="{FORK}", on Linux).')
+        return Hosts(links, home)
+    except NoHosts as why:
+        tell(f"{why} The nodes share this computer, and the link has no rate.")
+        return Loopback(str(why))
