@@ -76,7 +76,7 @@ def wait_for(world: World, replies: dict, timeout: float, live: Live, cell: str 
             outcome.state = "died"
         if outcome.state == "died":
             _look_back(world, outcome, before.get(outcome.rank, {}))
-    result = summarise(outcomes, reason, timeout, alive, world.size, cell)
+    result = summarise(outcomes, reason, timeout, alive, world.size, cell, world.processes.network.cut)
     if not result.headline and len(replies) > 1:
         warn(result, _ask_all(world, replies, "cell"))
     return result

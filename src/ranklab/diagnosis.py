@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from . import mismatch
 from .layout import name_ranks
@@ -34,11 +35,12 @@ class Finding:
     notes: dict[int, str] = field(default_factory=dict)
 
 
-def find(outcomes: Sequence[RankOutcome]) -> Finding | None:
+def find(outcomes: Sequence[RankOutcome], cut: Sequence[tuple[int, str]] = ()) -> Finding | None:
     """Explain why ranks wait, or that they do not.
 
     Args:
         outcomes: all ranks that were asked, with their ``place``.
+        cut: number and name of each host whose cable is cut.
 
     Returns:
         None where no rank was freed.
@@ -46,7 +48,8 @@ def find(outcomes: Sequence[RankOutcome]) -> Finding | None:
     stuck = [entry for entry in outcomes if entry.state == "freed"]
     if not stuck:
         return None
-    for explain in (_stopped, _silent, _disagreement, _never_met, _circle, _missing, _alone):
+    severed = partial(_severed, cut=cut)
+    for explain in (_stopped, _silent, _disagreement, severed, _never_met, _circle, _missing, _alone):
         finding = explain(stuck, outcomes)
         if finding is not None:
             for entry in stuck:
@@ -123,6 +126,19 @@ def _silent(stuck, _) -> Finding | None:
 
 def _disagreement(_, outcomes) -> Finding | None:
     return disagreement({entry.rank: entry.place for entry in outcomes if entry.place})
+
+
+def _severed(stuck, _, cut: Sequence[tuple[int, str]]) -> Finding | None:
+    """Ranks that wait for messages while a cable is cut."""
+    waiting = [entry.rank for entry in stuck if entry.place.get("call", "").startswith("torch.")]
+    if not cut or not waiting:
+        return None
+    names = " and ".join(name for _, name in cut)
+    return Finding(
+        f"{name_ranks(waiting)} {_verb_of(waiting, 'wait')} for messages, and the cable of {names} is cut.",
+        "what is sent over a cut cable is lost, and nobody is told: TCP sends it again and again.",
+        f"{' '.join(f'world.hosts[{number}].restore()' for number, _ in cut)} puts the cable back.",
+    )
 
 
 def _never_met(stuck, outcomes) -> Finding | None:

@@ -24,7 +24,9 @@ import psutil
 
 from . import leftovers
 from .choice import BASE_MB, RANK_MB, choose_launcher, free_memory_mb
+from .errors import NoHosts
 from .gpus import visible_gpus
+from .lab import Lab
 from .layout import LOOPBACK, places
 from .ports import reserve_port
 
@@ -67,7 +69,7 @@ def examine() -> list[Finding]:
     """
     checks: list[Callable[[], Finding]] = [
         *(_python, _torch, _cores, _memory, _gpus, _gloo, _nccl, _ranks),
-        *(_name, _interfaces, _shared_memory, _ports, _files, _temporary, _home, _leftovers),
+        *(_name, _interfaces, _hosts, _shared_memory, _ports, _files, _temporary, _home, _leftovers),
     ]
     with ThreadPoolExecutor(len(checks)) as threads:
         return list(threads.map(_guarded, checks))
@@ -198,6 +200,17 @@ def _interfaces() -> Finding:
     if LOOPBACK not in up:
         return Finding("interfaces", PROBLEM, f"no loopback interface {LOOPBACK!r}.", f"ip link set {LOOPBACK} up")
     return Finding("interfaces", OK, f"{', '.join(up)}; ranks of one machine use {LOOPBACK}.")
+
+
+def _hosts() -> Finding:
+    """Make two hosts and let one reach the other."""
+    try:
+        lab = Lab(2)
+    except NoHosts as why:
+        return Finding("hosts", WARNING, why.reason, f"link= does without hosts. To allow them: {why.mend}.")
+    with lab:
+        missing = "" if lab.can_delay() else "; a delay is not possible (the kernel has no netem)"
+        return Finding("hosts", OK, f"nodes can be hosts of their own, with a link of a set rate{missing}.")
 
 
 def _shared_memory() -> Finding:

@@ -19,7 +19,16 @@ class WorldError(RanklabError, ValueError):
 
 
 class NoHosts(WorldError):
-    """This machine allows no hosts of their own; the sentence says why, and how to allow them."""
+    """This machine allows no hosts of their own.
+
+    Args:
+        reason: why, a sentence.
+        mend: what to do to allow them, "" where nothing can be done.
+    """
+
+    def __init__(self, reason: str, mend: str = "") -> None:
+        super().__init__(f"{reason} To allow them: {mend}." if mend else reason)
+        self.reason, self.mend = reason, mend
 
 
 class ControllerLost(RanklabError):

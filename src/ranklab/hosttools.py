@@ -42,11 +42,11 @@ def check_tools() -> None:
         NoHosts: a sentence that names what is missing and its package.
     """
     if not sys.platform.startswith("linux"):
-        raise NoHosts(f"Hosts of their own need Linux, and this is {sys.platform}: use a virtual machine.")
+        raise NoHosts(f"Hosts of their own need Linux, and this is {sys.platform}.", "use a virtual machine with Linux")
     path = search_path(dict(os.environ))
     if missing := [tool for tool in NEEDED if shutil.which(tool, path=path) is None]:
         packages = sorted({PACKAGES.get(tool, "coreutils") for tool in missing})
-        raise NoHosts(f"Hosts need {', '.join(missing)}: sudo apt install {' '.join(packages)}.")
+        raise NoHosts(f"Hosts need {', '.join(missing)}.", f"sudo apt install {' '.join(packages)}")
 
 
 def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> str:
@@ -76,7 +76,7 @@ def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> str:
     return done.stdout
 
 
-def why_forbidden(said: str) -> str:
+def forbidden(said: str) -> NoHosts:
     """Say why this machine gives no namespaces, and how to allow them.
 
     Args:
@@ -92,7 +92,7 @@ def why_forbidden(said: str) -> str:
         mend = "sudo sysctl user.max_user_namespaces=10000"
     else:
         mend = "start Jupyter as root, or in a container started with --privileged"
-    return f"This machine allows no network namespaces ({said.removeprefix('unshare: ')}); to allow them: {mend}."
+    return NoHosts(f"This machine allows no network namespaces ({said.removeprefix('unshare: ')}).", mend)
 
 
 def _setting(name: str) -> str:

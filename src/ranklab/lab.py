@@ -24,7 +24,7 @@ import psutil
 from .deadman import HOME, OWNER
 from .errors import NoHosts, RanklabError, WorldError
 from .host import Host
-from .hosttools import PATIENCE, check_tools, run_tool, search_path, why_forbidden
+from .hosttools import PATIENCE, check_tools, forbidden, run_tool, search_path
 from .leftovers import make_home
 from .live import tell
 from .rates import Link
@@ -119,7 +119,7 @@ class Lab(Sequence):
                 line = report["failed"].encode()
             said = said or line.decode(errors="replace").strip()
             self._release()
-        raise NoHosts(why_forbidden(said))
+        raise forbidden(said)
 
     def _write_etc(self, host: Host, names: str) -> None:
         known = {other.name: other.address for other in self} if names != UNKNOWN else {}
@@ -172,16 +172,22 @@ class Lab(Sequence):
         for host in self:
             host.delay(delay)
 
-    def possible(self, delay: float) -> float:
-        """Return a delay where this kernel can delay packets; else say that it cannot, and return 0."""
-        if delay and self._can_delay is None:
+    def can_delay(self) -> bool:
+        """Say whether this kernel can delay packets."""
+        if self._can_delay is None:
+            probe = ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
             try:
-                self.tool(None, ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"])
-                self.tool(None, ["tc", "qdisc", "del", "dev", "lo", "root"])
-                self._can_delay = True
+                self.tool(None, probe)
             except RanklabError:
                 self._can_delay = False
-        if delay and not self._can_delay:
+            else:
+                self.tool(None, ["tc", "qdisc", "del", "dev", "lo", "root"])
+                self._can_delay = True
+        return self._can_delay
+
+    def possible(self, delay: float) -> float:
+        """Return a delay where this kernel can delay packets; else say that it cannot, and return 0."""
+        if delay and not self.can_delay():
             tell("This machine's kernel cannot delay packets (it has no netem): the link has its rate, and no delay.")
             return 0.0
         return delay

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from .errors import WorldError
 
+SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
 
 
@@ -87,6 +88,22 @@ def places(nodes: Sequence[int]) -> list[Place]:
         for node_rank, count in enumerate(nodes)
         for local_rank in range(count)
     ]
+
+
+def shell_commands(nodes: Sequence[int], address: str, program: str) -> str:
+    """Return the shell commands that start the ranks of a job by hand, one a line; ``$PORT`` stands for a free port.
+
+    Args:
+        nodes: processes on each node.
+        address: host on which rank 0 listens.
+        program: what each rank runs.
+    """
+    lines = []
+    for place in places(nodes):
+        environment = place.environment(address, 0) | {"MASTER_PORT": "$PORT"}
+        shown = " ".join(f"{name}={environment[name]}" for name in SHOWN)
+        lines.append(f"{shown} python {program} &")
+    return "\n".join(lines)
 
 
 def read_layout(size: object = None, nodes: object = None) -> tuple[int, ...]:

@@ -24,32 +24,51 @@ INTERFACE = "GLOO_SOCKET_IFNAME"
 FIRST_PORT = 20000
 
 
-class Loopback:
+class Computers:
+    """Computers that ranklab has not made: the ranks' launcher knows how they are met.
+
+    Attributes:
+        address: where rank 0 is met.
+        lost: whether hosts have gone though nobody has ended them.
+        links: what the cable of each host carries.
+        captions: name, address and link of each host.
+        cut: number and name of each host whose cable is cut.
+    """
+
+    address = "127.0.0.1"
+    lost = False
+    links: tuple[Link, ...] = ()
+    captions: Sequence[tuple[str, str, str]] = ()
+    cut: Sequence[tuple[int, str]] = ()
+    why = "The hosts of these ranks are real computers: ranklab has not made them."
+
+    @property
+    def lab(self) -> Lab:
+        """Raise, with the reason why there are no hosts."""
+        raise WorldError(self.why)
+
+    def set(self, links: Sequence[Link]) -> None:
+        """Leave the network as it is: it has no links that could be set."""
+
+    def close(self) -> None:
+        """Give back what was taken. Twice is fine."""
+
+
+class Loopback(Computers):
     """Nodes laid out on this machine, which talk over its loopback interface.
 
     Args:
         why: why the nodes are no hosts, where hosts were asked for.
     """
 
-    address = "127.0.0.1"
-
     def __init__(self, why: str = "") -> None:
-        self._why = why or 'The nodes of this world share one computer: start(nodes=[2, 2], link="1gbit") makes hosts.'
+        self.why = why or 'The nodes of this world share one computer: start(nodes=[2, 2], link="1gbit") makes hosts.'
         self._port = reserve_port()
 
     @property
     def port(self) -> int:
         """The TCP port on which rank 0 listens."""
         return self._port.getsockname()[1]
-
-    @property
-    def lab(self) -> Lab:
-        """Raise, with the reason why there are no hosts."""
-        raise WorldError(self._why)
-
-    lost = False
-    links: Sequence[Link] = ()
-    captions: Sequence[tuple[str, str, str]] = ()
 
     def renew(self) -> int:
         """Reserve another port."""
@@ -67,31 +86,37 @@ class Loopback:
         self._port.close()
 
 
-class Hosts:
+class Hosts(Computers):
     """Nodes that are hosts of their own.
 
     Args:
         links: what the cable of each host carries.
         home: the world's private folder.
 
-    Attributes:
-        lab: the hosts.
-
     Raises:
         NoHosts: this machine does not allow it.
     """
 
     def __init__(self, links: Sequence[Link], home: Path) -> None:
-        self.lab = Lab(len(links), home=home)
+        self._lab = Lab(len(links), home=home)
         self.address = self.lab[0].address
         self._ports = itertools.count(FIRST_PORT)
         self.port = next(self._ports)
         try:
-            for host, link in zip(self.lab, links, strict=True):
-                host.set_link(Link(link.rate, self.lab.possible(link.delay)))
+            self.set(links)
         except BaseException:
             self.lab.stop()
             raise
+
+    @property
+    def lab(self) -> Lab:
+        """The hosts."""
+        return self._lab
+
+    def set(self, links: Sequence[Link]) -> None:
+        """Set what the cables carry."""
+        for host, link in zip(self.lab, links, strict=True):
+            host.set_link(Link(link.rate, self.lab.possible(link.delay)))
 
     @property
     def lost(self) -> bool:
@@ -99,14 +124,19 @@ class Hosts:
         return self.lab.lost
 
     @property
-    def links(self) -> list[Link]:
+    def links(self) -> tuple[Link, ...]:
         """What the cables carry now."""
-        return [host.link for host in self.lab]
+        return tuple(host.link for host in self.lab)
 
     @property
     def captions(self) -> list[tuple[str, str, str]]:
         """Name, address and link of each host."""
         return [host.caption for host in self.lab]
+
+    @property
+    def cut(self) -> list[tuple[int, str]]:
+        """Number and name of each host whose cable is cut."""
+        return [(number, host.name) for number, host in enumerate(self.lab) if host.is_cut]
 
     def renew(self) -> int:
         """Take another port."""
@@ -123,7 +153,7 @@ class Hosts:
         self.lab.stop()
 
 
-def make_network(links: Sequence[Link], launcher: str, home: Path) -> Loopback | Hosts:
+def make_network(links: Sequence[Link], launcher: str, home: Path) -> Computers:
     """Make the network of a world; where hosts are asked for and impossible, say so and use loopback.
 
     Args:

@@ -21,7 +21,7 @@ from .errors import ControllerLost, RanklabError
 from .forking import Server
 from .layout import name_ranks, places, watchdog_path
 from .live import Live
-from .network import Hosts, Loopback, make_network
+from .network import Computers, make_network
 from .on_rank import greet
 from .rank import BACKEND
 from .recorder import BUFFER, ENTRIES
@@ -57,7 +57,7 @@ class Processes:
         RanklabError: the ranks did not come up.
     """
 
-    network: Loopback | Hosts | None = None
+    network = Computers()
 
     def __init__(self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = ()) -> None:
         self.size = sum(nodes)
@@ -236,7 +236,7 @@ class Processes:
             self._lost = "The process that the ranks were forked from was killed, and the ranks with it."
         elif self._cluster is not None and not controller_runs(self._cluster, thorough):
             self._lost = "The controller, through which the notebook talks to the ranks, was killed."
-        elif self.network is not None and self.network.lost:
+        elif self.network.lost:
             self._lost = "The process that holds the hosts of the ranks was killed."
         return self._lost
 
@@ -261,8 +261,7 @@ class Processes:
         try:
             self._end_processes()
         finally:  # also where the reader presses stop meanwhile
-            if self.network is not None:
-                self.network.close()
+            self.network.close()
             shutil.rmtree(self.home, ignore_errors=True)
 
     def _end_processes(self) -> None:

@@ -40,7 +40,13 @@ HINTS = (
 
 
 def summarise(
-    outcomes: list[RankOutcome], reason: str, timeout: float, alive: Sequence[int], size: int, cell: str = ""
+    outcomes: list[RankOutcome],
+    reason: str,
+    timeout: float,
+    alive: Sequence[int],
+    size: int,
+    cell: str = "",
+    cut: Sequence[tuple[int, str]] = (),
 ) -> CellOutcome:
     """Say what happened in a cell.
 
@@ -51,10 +57,11 @@ def summarise(
         alive: the ranks whose processes run.
         size: number of ranks of the world.
         cell: its text, for the line in which a rank died.
+        cut: number and name of each host whose cable is cut.
     """
     result = CellOutcome(outcomes, timed_out=reason == "deadline")
     died = [entry for entry in outcomes if entry.state == "died"]
-    found = diagnosis.find(outcomes)
+    found = diagnosis.find(outcomes, cut)
     _mark_consequences(outcomes, died)
     raised = [entry for entry in outcomes if entry.state == "raised"]
     if died:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .cell import wait_for
 from .choice import FORK
 from .errors import ControllerLost, WorldError
-from .layout import name_ranks, places, read_layout
+from .layout import name_ranks, read_layout, shell_commands
 from .live import Live, publish
 from .nodemap import headline, html_map, text_map
 from .on_rank import read_variable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 TIMEOUT = 60.0
 ATTEMPTS = 3
-SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 _current: World | None = None
 
@@ -48,7 +47,7 @@ def start(
         size: number of ranks on one node; 4 where nothing is said.
         nodes: processes on each node, for example ``[2, 1]``; the nodes are laid out on this machine.
         link: makes each node a host with a name and an address, joined to the others at this rate: ``"1gbit"``.
-            Where this machine allows no hosts, one sentence says so and the nodes are laid out as without it.
+            Where this machine allows no hosts, one sentence says so, and nodes are as without it.
         delay: how long a packet is under way on the link, ``"2ms"``.
         timeout: seconds after which a ``%%px`` cell counts as hung.
         launcher: "fork" (one process imports torch and becomes every rank), "spawn" (every rank imports torch for
@@ -76,6 +75,8 @@ def start(
         if _current.nodes != layout or engines or len(_current.links) != len(links):
             raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
         _current.timeout = timeout
+        if links:
+            _current.processes.network.set(links)
         publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
         return _current
     _current = World(layout, timeout, launcher, engines, elsewhere, links)
@@ -166,9 +167,7 @@ class World:
 
         Used in the chapter *two-computers*.
         """
-        if self._require().processes.network is None:
-            raise WorldError("The hosts of these ranks are real computers: ranklab has not made them.")
-        return self.processes.network.lab
+        return self._require().processes.network.lab
 
     def pull(self, name: str) -> list[Any]:
         """Return the value of a variable from every rank, in rank order.
@@ -219,13 +218,7 @@ class World:
 
         Used in the chapter *your-first-ranks*.
         """
-        lines = []
-        for place in places(self.nodes):
-            address = self.processes.network.address if self.processes.network else "127.0.0.1"
-            environment = place.environment(address, 0) | {"MASTER_PORT": "$PORT"}
-            shown = " ".join(f"{name}={environment[name]}" for name in SHOWN)
-            lines.append(f"{shown} python {program} &")
-        return "\n".join(lines)
+        return shell_commands(self.nodes, self.processes.network.address, program)
 
     def program(self) -> str:
         """Return the ``%%px`` cells so far, joined: a program that torchrun runs unchanged.
@@ -238,8 +231,7 @@ class World:
 
     def restart(self) -> None:
         """End all ranks and start new ones in the same places. Variables on the ranks are lost."""
-        if self.processes.network is not None and self.processes.network.links:
-            self.links = tuple(self.processes.network.links)  # as they were set last
+        self.links = self.processes.network.links or self.links  # the rates that were set last
         self.processes.stop()
         self.running = False
         self.cells = []
@@ -290,17 +282,13 @@ class World:
         if not self.running:
             return f"stopped: {headline(self.nodes)}"
         told = "" if self.launcher == FORK else f"\n{self.processes.how}"  # the usual way needs no words
-        return text_map(self.nodes, self._captions) + told
+        return text_map(self.nodes, self.processes.network.captions) + told
 
     def _repr_html_(self) -> str | None:
         if not self.running:
             return None
         told = "" if self.launcher == FORK else f"<p>{html.escape(self.processes.how)}</p>"
-        return html_map(self.nodes, self._captions) + told
-
-    @property
-    def _captions(self) -> Sequence[tuple[str, ...]]:
-        return self.processes.network.captions if self.processes.network else ()
+        return html_map(self.nodes, self.processes.network.captions) + told
 
 
 def _point_magics_here() -> None:
