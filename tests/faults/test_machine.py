@@ -128,6 +128,23 @@ def test_the_reader_presses_stop(notebook, figures, interruptible):
     assert world.pull("kept") == [5] * notebook.size
 
 
+def test_the_reader_presses_stop_while_the_cell_is_sent(notebook, monkeypatch, interruptible):
+    world = notebook.names["world"]
+    view, pressed = world.view, []
+
+    def press(rank):
+        if rank == 1 and not pressed:
+            pressed.append(rank)
+            os.kill(os.getpid(), signal.SIGINT)
+        return view(rank)
+
+    monkeypatch.setattr(world, "view", press)
+    shown = notebook.px("while True:\n    pass", "--timeout 60")
+    assert pressed == [1]
+    assert shown.text.startswith("You stopped the cell: ")
+    right(notebook)
+
+
 @pytest.mark.parametrize("who", ["controller", "fork server"])
 def test_a_killed_helper_is_told_and_the_next_cell_starts_anew(notebook, who, figures):
     assert notebook.px(SETUP).error is None

@@ -41,7 +41,7 @@ LAYERS = [
     },
     {"controller", "engine", "forked", "forkserver", "on_rank"},
     {"bookmark", "interrupt", "meeting", "rank", "streams", "watchdog"},
-    {"lastwords", "memory", "recorder"},
+    {"cut", "lastwords", "memory", "recorder"},
     {"live", "gpus", "deadman", "errors", "foreign", "layout", "outcome", "palette", "ports", "preload", "trace"},
 ]
 IPYPARALLEL = {
