@@ -28,6 +28,7 @@ GRACE = 1.0
 POLL = 0.1
 LOOK = 1.0  # seconds between two looks whether there is still a controller
 PULSE = 0.1  # seconds between two looks whether a rank that waits is ever woken
+WOKEN = 3  # a rank that waits for ever is woken once or twice, for reasons of the system's
 OUTPUT_WAIT = 2.0
 # What torch writes to stderr when its connections are cut: a warning, and a stack of C++ functions.
 CUT_WARNING = re.compile(
@@ -113,7 +114,8 @@ def _mark_progress(world: World, places: dict[int, dict]) -> None:
     if places:
         time.sleep(PULSE)
         for rank, pulse in _ask_all(world, places, "pulse").items():
-            places[rank]["goes_on"] = pulse != places[rank]["pulse"]
+            called, woken = (now - before for now, before in zip(pulse, places[rank]["pulse"], strict=True))
+            places[rank]["goes_on"] = called > 0 or (bool(places[rank]["peers"]) and woken >= WOKEN)
 
 
 def _look_back(world: World, outcome: RankOutcome, before: dict) -> None:
