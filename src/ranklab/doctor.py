@@ -23,9 +23,10 @@ from pathlib import Path
 import psutil
 
 from . import leftovers
-from .choice import BASE_MB, RANK_MB, choose_launcher, free_memory_mb
+from .choice import BASE_MB, RANK_MB, choose_launcher
 from .gpus import visible_gpus
 from .layout import LOOPBACK, places
+from .memory import free_memory_mb
 from .ports import reserve_port
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
