@@ -14,6 +14,7 @@ class Fault:
         says: a part of the report that a reader needs.
         dies: whether rank 1's process is lost, and with it that rank's variables.
         group: whether the cell needs a process group.
+        moves: the ranks are at work when the deadline comes, so where they are is a matter of chance.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Fault:
     says: str
     dies: bool = False
     group: bool = True
+    moves: bool = False
 
 
 SETUP = "import os, signal, torch\nimport torch.distributed as dist\nrank = int(os.environ['RANK'])"
@@ -160,5 +162,27 @@ FAULTS = [
         "x = torch.ones(1 << 20)\nif rank == 0:\n    dist.send(x, 1)\nwhile rank == 1:\n    pass",
         "After 1 s: rank 0 sends to rank 1, which receives nothing",
         "every send needs a recv",
+    ),
+    Fault(
+        "a rank deaf to interrupts",
+        f"if rank == 1:\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile rank == 1:\n    pass\n{REDUCE}",
+        r"After 1 s: {others} waits? in all_reduce for rank 1, still in line \d",
+        "it did not come back, and its process was ended",
+        dies=True,
+    ),
+    Fault(
+        "collectives without end",
+        "x = torch.ones(1000)\nwhile True:\n    dist.all_reduce(x)",
+        r"After 1 s: ranks 0(–|, )\d work on: messages come and go between them",
+        "--timeout 300",
+        moves=True,
+    ),
+    Fault(
+        "messages without end",
+        "x = torch.ones(1000)\nwhile rank < 2:\n"
+        "    dist.send(x, 1) if rank == 0 else dist.recv(x, 0)\n    dist.recv(x, 1) if rank == 0 else dist.send(x, 0)",
+        r"After 1 s: ranks 0, 1 work on: messages come and go between them",
+        "--timeout 300",
+        moves=True,
     ),
 ]

@@ -7,7 +7,7 @@ import contextlib
 import re
 import signal
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .diagnosis import doing
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 GRACE = 1.0
 POLL = 0.1
 LOOK = 1.0  # seconds between two looks whether there is still a controller
+PULSE = 0.1  # seconds between two looks whether a rank that waits is ever woken
+WOKEN = 3  # a rank that waits for ever is woken once or twice, for reasons of the system's
 OUTPUT_WAIT = 2.0
 # What torch writes to stderr when its connections are cut: a warning, and a stack of C++ functions.
 CUT_WARNING = re.compile(
@@ -34,12 +36,12 @@ CUT_WARNING = re.compile(
 )
 
 
-def wait_for(world: World, replies: dict, timeout: float, live: Live, cell: str = "") -> CellOutcome:
-    """Wait for what some ranks were asked to do, and always come back.
+def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell: str = "") -> CellOutcome:
+    """Ask some ranks to do something, wait for them, and always come back.
 
     Args:
         world: the running world.
-        replies: ipyparallel's result of each rank that was asked, by rank.
+        send: asks the ranks; returns ipyparallel's result of each rank that was asked, by rank.
         timeout: seconds until the request counts as hung.
         live: shows the outcome so far.
         cell: its text, where a cell was sent.
@@ -47,22 +49,25 @@ def wait_for(world: World, replies: dict, timeout: float, live: Live, cell: str 
     Returns:
         What every rank left behind. No rank is still at work.
     """
-    deadline = time.monotonic() + timeout
-    reason = "finished"
-    before = {rank: kills(pid) for rank in replies if (pid := world.processes.pid(rank))}
+    before = {rank: kills(pid) for rank in range(world.size) if (pid := world.processes.pid(rank))}
+    replies: dict = {}
     try:
+        with _uninterrupted():  # a stop between two ranks would leave the first at work, and nobody to wait for it
+            replies = send()
+        deadline = time.monotonic() + timeout
         reason = _wait(world, replies, deadline, lambda: _show(live, world, replies, timeout))
     except KeyboardInterrupt:
         reason = "interrupted"
     if reason == "lost" or world.processes.lost():
         return _all_lost(world, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}
-    places = {}
+    places, ended = {}, []
     if stuck or _failed(replies):
         with _uninterrupted():
             places = _ask_all(world, replies)
             if stuck:
-                free(world, stuck, places)
+                _mark_progress(world, {rank: places[rank] for rank in stuck if "pulse" in places.get(rank, {})})
+                ended = free(world, stuck, places)
     output_deadline = time.monotonic() + OUTPUT_WAIT
     for reply in replies.values():
         reply.wait_for_output(max(0, output_deadline - time.monotonic()))
@@ -72,11 +77,16 @@ def wait_for(world: World, replies: dict, timeout: float, live: Live, cell: str 
         outcome.place = places.get(outcome.rank)
         if outcome.rank in stuck:
             _tell_freed(outcome)
-        if outcome.rank not in alive:
+        if outcome.rank in ended:
+            outcome.state, outcome.error = "freed", ""
+        elif outcome.rank not in alive:
             outcome.state = "died"
         if outcome.state == "died":
             _look_back(world, outcome, before.get(outcome.rank, {}))
     result = summarise(outcomes, reason, timeout, alive, world.size, cell, world.processes.network.cut)
+    for entry in result.ranks:
+        if entry.rank in ended:
+            entry.note = f"{entry.note}; it did not come back, and its process was ended".removeprefix("; ")
     if not result.headline and len(replies) > 1:
         warn(result, _ask_all(world, replies, "cell"))
     return result
@@ -97,6 +107,15 @@ def _ask_all(world: World, ranks: Iterable[int], question: str = "where") -> dic
     with concurrent.futures.ThreadPoolExecutor(len(ranks)) as threads:
         answers = zip(ranks, threads.map(lambda rank: world.processes.ask(rank, question), ranks), strict=True)
     return {rank: answer for rank, answer in answers if answer}
+
+
+def _mark_progress(world: World, places: dict[int, dict]) -> None:
+    """Tell ranks that wait for ever from those that exchange messages all the time."""
+    if places:
+        time.sleep(PULSE)
+        for rank, pulse in _ask_all(world, places, "pulse").items():
+            called, woken = (now - before for now, before in zip(pulse, places[rank]["pulse"], strict=True))
+            places[rank]["goes_on"] = called > 0 or (bool(places[rank]["peers"]) and woken >= WOKEN)
 
 
 def _look_back(world: World, outcome: RankOutcome, before: dict) -> None:
@@ -133,7 +152,7 @@ def _failed(replies: dict) -> list[int]:
 
 
 class _uninterrupted:
-    """Finish freeing the ranks even where the reader presses stop again; the press counts afterwards."""
+    """Finish what must not be left half done even where the reader presses stop; the press counts afterwards."""
 
     def __enter__(self) -> None:
         self._pressed = False

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from .errors import WorldError
 from .gpus import visible_gpus
 from .live import tell
+from .memory import free_memory_mb
 
 FORK = "fork"
 SPAWN = "spawn"
@@ -21,7 +21,6 @@ SPAWN = "spawn"
 # rest is room to breathe.
 RANK_MB = {FORK: 40, SPAWN: 220}
 BASE_MB = {FORK: 350, SPAWN: 100}
-CGROUP = Path("/sys/fs/cgroup")
 
 SENTENCES = {
     FORK: "Ranks are forked from one process that has imported torch.",
@@ -86,49 +85,6 @@ def check_memory(size: int, launcher: str) -> None:
             f"{size} ranks do not fit: {free} MB of memory are free and a rank needs about {RANK_MB[launcher]} MB "
             f"before it holds any data, so {fit} would fit. Stop other notebooks, or start fewer ranks."
         )
-
-
-def free_memory_mb() -> int:
-    """Return the megabytes this process may still use: what the machine has free, or a container's limit leaves."""
-    import psutil
-
-    free = psutil.virtual_memory().available
-    for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
-        for folder in _cgroups():
-            try:
-                allowed = int((folder / limit).read_text())
-                cached = _reclaimable(folder)
-                free = min(free, allowed - int((folder / used).read_text()) + cached)
-            except (OSError, ValueError):  # no such limit: "max", or another version of cgroups
-                continue
-    return max(0, free) >> 20
-
-
-def _cgroups() -> list[Path]:
-    """Return the folders of the control groups this process is in, from the outermost to its own."""
-    folders = [CGROUP, CGROUP / "memory"]
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return folders
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        if number == "0" or "memory" in controllers.split(","):
-            root = CGROUP if number == "0" else CGROUP / "memory"
-            folder = root
-            for part in Path(path).parts[1:]:
-                folder = folder / part
-                folders.append(folder)
-    return folders
-
-
-def _reclaimable(folder: Path) -> int:
-    """Return the bytes of page cache that the system gives back when memory is short."""
-    for line in (folder / "memory.stat").read_text().splitlines():
-        name, _, value = line.partition(" ")
-        if name in ("inactive_file", "total_inactive_file"):
-            return int(value)
-    return 0
 
 
 def no_more(error: OSError) -> str:

@@ -16,6 +16,10 @@ from .outcome import RankOutcome
 INIT = "torch.distributed.init_process_group"
 TAKES = {"torch.distributed.recv": "receives from", "torch.distributed.irecv": "receives from"}
 GIVES = {"torch.distributed.send": "sends to", "torch.distributed.isend": "sends to"}
+MORE_TIME = (
+    "an endless loop, or more work than the deadline allows.",
+    "%%px --timeout 300 gives one cell more seconds.",
+)
 
 
 @dataclass
@@ -49,7 +53,7 @@ def find(outcomes: Sequence[RankOutcome], cut: Sequence[tuple[int, str]] = ()) -
     if not stuck:
         return None
     severed = partial(_severed, cut=cut)
-    for explain in (_stopped, _silent, _disagreement, severed, _never_met, _circle, _missing, _alone):
+    for explain in (_stopped, _silent, _going_on, _disagreement, severed, _never_met, _circle, _missing, _alone):
         finding = explain(stuck, outcomes)
         if finding is not None:
             for entry in stuck:
@@ -122,6 +126,16 @@ def _silent(stuck, _) -> Finding | None:
         "compiled code that does not let Python run, or a rank on another computer.",
         "look at the longest call of the cell.",
     )
+
+
+def _going_on(stuck, _) -> Finding | None:
+    """Ranks that exchange messages all the time: the one they wait for at this moment will come."""
+    if not all(entry.place.get("goes_on") or not entry.place.get("call") for entry in stuck):
+        return None
+    if not any(entry.place.get("goes_on") and entry.place.get("call") for entry in stuck):
+        return None
+    ranks = name_ranks([entry.rank for entry in stuck])
+    return Finding(f"{ranks} work on: messages come and go between them.", *MORE_TIME)
 
 
 def _disagreement(_, outcomes) -> Finding | None:
@@ -228,11 +242,10 @@ def _alone(stuck, outcomes) -> Finding | None:
 def _busy(stuck) -> Finding:
     ranks = [entry.rank for entry in stuck]
     calls = {entry.place.get("call", "") for entry in stuck}
-    inside = f", in {calls.pop()}" if len(calls) == 1 and "" not in calls else ""
+    inside = f", in {calls.pop()}," if len(calls) == 1 and "" not in calls else ""
     return Finding(
         f"{name_ranks(ranks)} {_verb_of(ranks, 'work')} on{inside} and {_verb_of(ranks, 'wait')} for no other rank.",
-        "an endless loop, or more work than the deadline allows.",
-        "%%px --timeout 300 gives one cell more seconds.",
+        *MORE_TIME,
         {entry.rank: doing(entry) for entry in stuck},
     )
 

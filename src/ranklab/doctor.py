@@ -23,11 +23,12 @@ from pathlib import Path
 import psutil
 
 from . import leftovers
-from .choice import BASE_MB, RANK_MB, choose_launcher, free_memory_mb
+from .choice import BASE_MB, RANK_MB, choose_launcher
 from .errors import NoHosts
 from .gpus import visible_gpus
 from .lab import Lab
 from .layout import LOOPBACK, places
+from .memory import free_memory_mb
 from .ports import reserve_port
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"

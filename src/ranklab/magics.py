@@ -7,8 +7,8 @@ from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
 from IPython import get_ipython
 from IPython.core import magic_arguments
 
+from . import cell as cells
 from . import world as worlds
-from .cell import wait_for
 from .errors import RankError, RankTimeout, WorldError
 from .layout import read_ranks
 from .live import Live, publish
@@ -48,14 +48,19 @@ class RankMagics(ParallelMagics):
         world = worlds.current()
         ranks = read_ranks(self.ranks or "all", world.size)
         world.heal()
-        replies = {rank: world.view(rank).execute(cell, silent=False, block=False) for rank in ranks}
-        self.last_result = AsyncResult.join(*replies.values())
-        if save_name:
-            self.shell.user_ns[save_name] = self.last_result
+
+        def send() -> dict:
+            replies = {rank: world.view(rank).execute(cell, silent=False, block=False) for rank in ranks}
+            self.last_result = AsyncResult.join(*replies.values())
+            if save_name:
+                self.shell.user_ns[save_name] = self.last_result
+            return replies
+
         if block is False:
+            send()
             return self.last_result
         live = Live()
-        outcome = wait_for(world, replies, self.timeout or world.timeout, live, cell)
+        outcome = cells.run(world, send, self.timeout or world.timeout, live, cell)
         panel = Panel(outcome)
         live.finish(panel.bundle() if panel else None, panel.metadata())
         for entry in outcome.ranks:

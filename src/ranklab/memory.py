@@ -1,15 +1,54 @@
-"""Whether the system killed a rank because memory was short: Linux counts it for every control group.
+"""How much memory a process may have, and whether the system killed one for lack of it.
 
-Read by the driver before a cell and after a death. Standard library only.
+Linux limits and counts memory by control group, in two versions. Standard library, and psutil for the machine itself.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
-# Version 2, then version 1: the folder, the file that counts, the file that holds the limit.
-VERSIONS = ((CGROUP, "memory.events", "memory.max"), (CGROUP / "memory", "memory.oom_control", "memory.limit_in_bytes"))
+UNLIMITED = 1 << 60  # version 1 says a number where version 2 says "max"
+
+
+@dataclass(frozen=True)
+class Version:
+    """Where a version of control groups keeps memory's numbers: the root folder, and the names of its files."""
+
+    root: Path
+    events: str
+    limit: str
+    used: str
+    cache: str
+
+
+VERSIONS = {
+    2: Version(CGROUP, "memory.events", "memory.max", "memory.current", "inactive_file"),
+    1: Version(
+        CGROUP / "memory",
+        "memory.oom_control",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+    ),
+}
+
+
+def free_memory_mb() -> int:
+    """Return the megabytes this process may still use: what the machine has free, or a container's limit leaves."""
+    import psutil
+
+    free = psutil.virtual_memory().available
+    for version, own in _groups("self"):
+        for folder in (own, *own.parents):
+            limit, used = _number(folder / version.limit), _number(folder / version.used)
+            if limit is not None and used is not None:
+                # The system gives page cache back when memory is short.
+                free = min(free, limit - used + (_number(folder / "memory.stat", version.cache) or 0))
+            if folder == version.root:
+                break
+    return max(0, free) >> 20
 
 
 def kills(pid: int) -> dict[Path, int]:
@@ -21,17 +60,8 @@ def kills(pid: int) -> dict[Path, int]:
     Returns:
         File that counts, to count; ``/proc/vmstat`` counts for the whole machine.
     """
-    counters = [Path("/proc/vmstat")]
-    try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
-    except OSError:
-        return {}
-    for line in lines:
-        number, controllers, path = line.split(":", 2)
-        if number == "0" or "memory" in controllers.split(","):
-            root, events, _ = VERSIONS[number != "0"]
-            counters.append(root / path.lstrip("/") / events)
-    return {file: count for file in counters if (count := _count(file)) is not None}
+    counters = [Path("/proc/vmstat"), *(folder / version.events for version, folder in _groups(pid))]
+    return {file: count for file in counters if (count := _number(file, "oom_kill")) is not None}
 
 
 def shortage(before: dict[Path, int]) -> str:
@@ -41,30 +71,37 @@ def shortage(before: dict[Path, int]) -> str:
         before: what :func:`kills` has told of the process that was killed since.
     """
     for file, count in reversed(before.items()):
-        if (_count(file) or 0) > count:
-            limit = _limit(file)
-            if limit:
-                return f"it reached its memory limit of {limit >> 20} MB."
+        if (_number(file, "oom_kill") or 0) > count:
+            for version in VERSIONS.values():
+                limit = _number(file.parent / version.limit)
+                if limit is not None and limit < UNLIMITED:
+                    return f"it reached its memory limit of {limit >> 20} MB."
             return "the machine was short of memory, and the system killed it."
     return ""
 
 
-def _count(file: Path) -> int | None:
+def _groups(pid: int | str) -> list[tuple[Version, Path]]:
+    """Return the control groups that limit the memory of a process, with their versions."""
+    try:
+        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    groups = []
+    for line in lines:
+        number, controllers, path = line.split(":", 2)
+        version = VERSIONS[2 if number == "0" else 1]
+        if number == "0" or "memory" in controllers.split(","):
+            groups.append((version, version.root / path.lstrip("/")))
+    return groups
+
+
+def _number(file: Path, name: str = "") -> int | None:
+    """Return the number in a file, or the one beside a name; None where there is none, or "max"."""
     try:
         for line in file.read_text().splitlines():
-            name, _, value = line.partition(" ")
-            if name == "oom_kill":
+            key, _, value = line.rpartition(" ")
+            if key == name:
                 return int(value)
     except (OSError, ValueError):
         pass
-    return None
-
-
-def _limit(file: Path) -> int | None:
-    for _, events, limit in VERSIONS:
-        if file.name == events:
-            try:
-                return int((file.parent / limit).read_text())
-            except (OSError, ValueError):  # "max", or the group is gone
-                return None
     return None

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from . import leftovers
 from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher, no_more
 from .controllers import controller_runs, kill_controller, make_cluster
+from .cut import NCCL_ERRORS
 from .deadman import HOME, OWNER, is_stopped
 from .errors import ControllerLost, RanklabError
 from .forking import Server
@@ -134,6 +135,7 @@ class Processes:
         environment |= self._owned | self.network.environment(place)
         environment[BACKEND] = self.backend
         environment.setdefault(BUFFER, os.environ.get(BUFFER, ENTRIES))
+        environment.setdefault(NCCL_ERRORS, os.environ.get(NCCL_ERRORS, "0"))
         return environment
 
     def _await(self, ranks: list[int], live: Live, doing: str) -> None:

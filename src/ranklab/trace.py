@@ -8,6 +8,7 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
+from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
@@ -146,3 +147,16 @@ def _public_name(frame: FrameType) -> str:
 def _syntax_error(error: SyntaxError) -> list[str]:
     lines = [f"line {error.lineno}:  {(error.text or '').strip()}"]
     return [*lines, f"{type(error).__name__}: {error.msg}"]
+
+
+def switches(thread: int) -> int:
+    """Return how often a thread of this process has slept and was woken; 0 where Linux's /proc is missing.
+
+    Args:
+        thread: its native id.
+    """
+    try:
+        status = Path(f"/proc/self/task/{thread}/status").read_text()
+    except OSError:
+        return 0
+    return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])

@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
+from .cut import connections, cut
 from .recorder import calls, collectives, groups
-from .trace import position
+from .trace import position, switches
 
 ANSWER_BYTES = 1 << 20
 
@@ -33,7 +32,7 @@ class Watchdog:
     """
 
     def __init__(self, path: Path | None) -> None:
-        self._rank_thread = threading.get_ident()
+        self._rank_thread, self._native = threading.get_ident(), threading.get_native_id()
         self._cell_began: float | None = None
         self._cell_since = 0  # nanoseconds
         self._calls = 0
@@ -57,7 +56,7 @@ class Watchdog:
 
     def settle(self) -> None:
         """Take what is connected now for the notebook's own, never to be cut; nothing of the reader's has run yet."""
-        self._ours = {inode for inode, _ in _connections()}
+        self._ours = {inode for inode, _ in connections()}
 
     def _begin(self, *_) -> None:
         self._cell_began, self._cell_since = time.monotonic(), time.time_ns()
@@ -67,7 +66,7 @@ class Watchdog:
         self._cell_began = None
 
     def _serve(self) -> None:
-        answers = {"where": self.where, "cell": self.cell, "cut": self.cut}
+        answers = {"where": self.where, "pulse": self.pulse, "cell": self.cell, "cut": lambda: cut(self._ours)}
         while True:
             connection, _ = self._server.accept()
             with connection, contextlib.suppress(OSError):  # whoever asked may have gone
@@ -80,14 +79,21 @@ class Watchdog:
 
         Returns:
             ``busy``, whether a cell runs; ``seconds`` since it began; what :func:`ranklab.trace.position` tells of the
-            main thread; ``groups`` and ``collectives`` of :mod:`ranklab.recorder`.
+            main thread; ``groups`` and ``collectives`` of :mod:`ranklab.recorder`; and :meth:`pulse`.
         """
         place = position(sys._current_frames().get(self._rank_thread))
         began = self._cell_began
         busy = began is not None or bool(place["lines"])
         seconds = time.monotonic() - began if began is not None else 0.0
         recorded = {"groups": groups(), "collectives": collectives()}
-        return {"busy": busy, "seconds": seconds, **place, **recorded}
+        return {"busy": busy, "seconds": seconds, "pulse": self.pulse(), **place, **recorded}
+
+    def pulse(self) -> list[int]:
+        """Return two numbers that stand still while the rank waits: collectives called, times its thread was woken.
+
+        The second is 0 where the system does not count it (macOS).
+        """
+        return [calls(), switches(self._native)]
 
     def cell(self) -> dict:
         """Return the groups, and the collectives that the latest cell has called on them."""
@@ -95,27 +101,13 @@ class Watchdog:
             return {"groups": {}, "collectives": []}
         return {"groups": groups(), "collectives": collectives(self._cell_since)}
 
-    def cut(self) -> int:
-        """Shut down every TCP connection that was made since the rank was greeted; return how many.
 
-        Gloo notices at once and raises in the thread that waits. The notebook's own connections stay.
-        """
-        cut = 0
-        for inode, connection in _connections():
-            if inode not in self._ours:
-                # The other side may have closed it in the meantime, which is as good.
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-                    cut += 1
-        return cut
-
-
-def ask(path: Path, question: str, timeout: float = 1.0) -> dict | int | None:
+def ask(path: Path, question: str, timeout: float = 1.0) -> dict | list | int | None:
     """Ask the watchdog of a rank; called by the driver.
 
     Args:
         path: where it listens.
-        question: ``"where"``, ``"cell"`` or ``"cut"``.
+        question: ``"where"``, ``"pulse"``, ``"cell"`` or ``"cut"``.
         timeout: seconds to wait for the answer.
 
     Returns:
@@ -132,23 +124,3 @@ def ask(path: Path, question: str, timeout: float = 1.0) -> dict | int | None:
         except OSError:
             return None
     return json.loads(b"".join(parts)) if parts else None
-
-
-def _connections() -> Iterator[tuple[int, socket.socket]]:
-    """Yield the connected TCP sockets of this process with their inode numbers."""
-    for name in os.listdir("/dev/fd"):
-        try:
-            descriptor = os.dup(int(name))
-        except OSError:  # the descriptor of the listing itself, or one closed meanwhile
-            continue
-        try:
-            connection = socket.socket(fileno=descriptor)
-        except OSError:  # not a socket
-            os.close(descriptor)
-            continue
-        with connection:
-            internet = connection.family in (socket.AF_INET, socket.AF_INET6)
-            if internet and connection.type == socket.SOCK_STREAM:
-                with contextlib.suppress(OSError):  # listening or half closed: no peer
-                    connection.getpeername()
-                    yield os.fstat(descriptor).st_ino, connection

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .cell import wait_for
+from . import cell as cells
 from .choice import FORK
 from .errors import ControllerLost, WorldError
 from .layout import name_ranks, read_layout, shell_commands
@@ -201,8 +201,14 @@ class World:
         """
         self._require()
         self.heal()
-        replies = {rank: self.view(rank).apply_async(function, *arguments) for rank in range(self.size)}
-        outcome = wait_for(self, replies, timeout or self.timeout, Live())
+        replies: dict = {}
+
+        def send() -> dict:
+            for rank in range(self.size):
+                replies[rank] = self.view(rank).apply_async(function, *arguments)
+            return replies
+
+        outcome = cells.run(self, send, timeout or self.timeout, Live())
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""

@@ -1,6 +1,7 @@
 """Faults of the machine and of what stands around the ranks: memory, floods, the reader's own stop, killed helpers."""
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -14,7 +15,8 @@ from faults_catalogue import RIGHT, SETUP, START
 from support import owner, processes_of
 
 from ranklab import cell as cells
-from ranklab import leftovers, memory
+from ranklab import leftovers, live, memory
+from ranklab.layout import name_ranks
 
 pytestmark = pytest.mark.ranks
 
@@ -126,6 +128,39 @@ def test_the_reader_presses_stop(notebook, figures, interruptible):
     right(notebook)
     figures("interrupt by the reader", notebook.size, reported - pressed[0], time.monotonic() - reported, "all")
     assert world.pull("kept") == [5] * notebook.size
+
+
+def test_the_reader_presses_stop_while_the_cell_is_sent(notebook, monkeypatch, interruptible):
+    world = notebook.names["world"]
+    view, pressed = world.view, []
+
+    def press(rank):
+        if rank == 1 and not pressed:
+            pressed.append(rank)
+            os.kill(os.getpid(), signal.SIGINT)
+        return view(rank)
+
+    monkeypatch.setattr(world, "view", press)
+    shown = notebook.px("while True:\n    pass", "--timeout 60")
+    assert pressed == [1]
+    assert shown.text.startswith("You stopped the cell: ")
+    right(notebook)
+
+
+def test_while_a_cell_runs_the_display_says_where_each_rank_is(notebook, monkeypatch):
+    monkeypatch.setattr(live, "_audience", lambda: "notebook")
+    shown = []
+    monkeypatch.setattr(live.Live, "show", lambda self, bundle: shown.append(bundle))
+    assert notebook.px(f"{SETUP}\n{START}").error is None
+    ended = notebook.px("print('begun')\nif rank != 1:\n    dist.all_reduce(torch.ones(3))", "--timeout 2")
+    assert ended.error is not None
+    first = shown[0]["text/plain"]
+    others = name_ranks([rank for rank in range(notebook.size) if rank != 1])
+    assert re.match(rf"running for \d s on {others}, deadline 2 s", first)
+    assert "line 3:  dist.all_reduce(torch.ones(3))" in first
+    assert "waits in all_reduce, collective" in first
+    assert "begun" in first
+    assert "waits in all_reduce" in shown[0]["text/html"]
 
 
 @pytest.mark.parametrize("who", ["controller", "fork server"])

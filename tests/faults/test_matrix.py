@@ -57,7 +57,7 @@ def test_a_fault_is_told_and_freed(notebook, fault, figures):
 
 @pytest.mark.parametrize("notebook", [3], indirect=True, ids=["3 ranks"])
 def test_a_report_is_the_same_on_every_run(notebook):
-    for fault in FAULTS:
+    for fault in [fault for fault in FAULTS if not fault.moves]:
         first, second = commit(notebook, fault).text, commit(notebook, fault).text
         assert first == second, fault.name
 

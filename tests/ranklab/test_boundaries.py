@@ -44,7 +44,7 @@ LAYERS = [
     },
     {"controller", "engine", "forked", "forkserver", "holder", "on_rank"},
     {"bookmark", "interrupt", "meeting", "rank", "streams", "watchdog"},
-    {"lastwords", "memory", "recorder"},
+    {"cut", "lastwords", "memory", "recorder"},
     {
         "live",
         "gpus",
