@@ -128,7 +128,9 @@ class World:
         self._launcher, self._engines, self._elsewhere = launcher, engines, dict(elsewhere or {})
         self.links = tuple(links)
         self._start()
-        _point_magics_here()
+        from .magics import register
+
+        register()
 
     def _start(self) -> None:
         began = time.monotonic()
@@ -204,8 +206,7 @@ class World:
         replies: dict = {}
 
         def send() -> dict:
-            for rank in range(self.size):
-                replies[rank] = self.view(rank).apply_async(function, *arguments)
+            replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
             return replies
 
         outcome = cells.run(self, send, timeout or self.timeout, Live())
@@ -295,9 +296,3 @@ class World:
             return None
         told = "" if self.launcher == FORK else f"<p>{html.escape(self.processes.how)}</p>"
         return html_map(self.nodes, self.processes.network.captions) + told
-
-
-def _point_magics_here() -> None:
-    from .magics import register
-
-    register()
