@@ -17,13 +17,25 @@ from typing import TYPE_CHECKING, Any
 from .errors import RankError, RanklabError, RankTimeout, WorldError
 from .figures import node_map, timeline
 from .rank import device
+from .torchrun import torchrun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .world import World
 
-__all__ = ["RankError", "RankTimeout", "RanklabError", "WorldError", "check", "device", "node_map", "start", "timeline"]
+__all__ = [
+    "RankError",
+    "RankTimeout",
+    "RanklabError",
+    "WorldError",
+    "check",
+    "device",
+    "node_map",
+    "start",
+    "timeline",
+    "torchrun",
+]
 
 
 def start(

@@ -20,14 +20,15 @@ LAYERS = [
     {"__main__"},
     {"doctor"},
     {"check", "magics"},
-    {"world"},
-    {"cell", "recovery"},
+    {"world", "torchrun"},
+    {"cell", "recovery", "autopsy"},
     {"report"},
     {"diagnosis"},
     {"mismatch"},
     {"elsewhere"},
     {"processes"},
     {
+        "agents",
         "controllers",
         "leftovers",
         "probe",
@@ -41,8 +42,8 @@ LAYERS = [
     },
     {"controller", "engine", "forked", "forkserver", "on_rank"},
     {"bookmark", "interrupt", "meeting", "rank", "streams", "watchdog"},
-    {"lastwords", "memory", "recorder"},
-    {"live", "gpus", "deadman", "errors", "foreign", "layout", "outcome", "palette", "ports", "preload", "trace"},
+    {"lastwords", "memory", "recorder", "commandline", "pytraceback"},
+    {"ranklogs", "warden", "live", "gpus", "deadman", "errors", "foreign", "layout", "outcome", "palette", "ports", "preload", "trace"},
 ]
 IPYPARALLEL = {
     "world",
