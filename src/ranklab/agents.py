@@ -55,7 +55,7 @@ class Agent:
         self.ended_at: float | None = None
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
-        torchrun = [sys.executable, "-m", "torch.distributed.run", *options, *launch.program()]
+        torchrun = [sys.executable, "-m", launch.module, *options, *launch.program()]
         popen = subprocess.Popen if host is None else host.popen
         with self.log.path.open("wb") as stderr, open(self.folder / "torchrun.stdout", "wb") as stdout:
             self.process = popen(

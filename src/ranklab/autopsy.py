@@ -108,9 +108,7 @@ def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) 
     starts = max(agent.attempts() for agent in agents)
     if starts > 1:
         result.advice = f"torchrun started the ranks {starts} times; this is the last time."
-    failure = Failure(
-        result.headline, first.rank, raised[first.rank], first.exit_code, recorded.get(first.rank, False)
-    )
+    failure = Failure(result.headline, first.rank, raised[first.rank], first.exit_code, recorded.get(first.rank, False))
     return result, failure
 
 
@@ -154,8 +152,9 @@ def _too_late(launch: Launch, agents: list[Agent], timeout: float) -> Failure:
     if absent:
         return Failure(f"{when}torchrun has not come to the point where it starts ranks.", nodes=absent)
     if waiting and launch.rdzv != STANDALONE:
-        return Failure(f"{when}{_nodes(launch, waiting)} did not find one another; is the address right, the port open?")
-    ranks = name_ranks([rank for agent in agents for rank in agent.ranks() if not agent.process.returncode == 0])
+        advice = "is the address right, the port open?"
+        return Failure(f"{when}{_nodes(launch, waiting)} did not find one another; {advice}")
+    ranks = name_ranks([rank for agent in agents for rank in agent.ranks() if agent.process.returncode != 0])
     be = "was" if ranks.startswith("rank ") else "were"
     return Failure(f"{when}{ranks} {be} still running. Do they wait for one another, or is timeout= too short?")
 

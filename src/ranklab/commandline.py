@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .errors import WorldError
 
 STANDALONE, STATIC, C10D = "standalone", "static", "c10d"
 MEETINGS = (STATIC, C10D)
+TORCHRUN = "torchrun"
+LAUNCHERS = (TORCHRUN, "torch.distributed.launch")
 PORT = "$PORT"
 RUN_ID = "job"
 # Options of torchrun that torchrun(...) sets itself, with what to write instead.
@@ -42,6 +44,7 @@ class Launch:
         nodes: processes on each node.
         rdzv: how nodes meet: "standalone" (one node), "static" or "c10d".
         flags: further options of torchrun, as typed.
+        launcher: "torchrun", or the module of an older launcher.
         names: what the nodes are called, one a node; empty on one machine.
         address: where node 0 is.
     """
@@ -51,13 +54,24 @@ class Launch:
     nodes: tuple[int, ...] = (1,)
     rdzv: str = STANDALONE
     flags: tuple[str, ...] = ()
-    names: tuple[str, ...] = field(default=())
+    launcher: str = TORCHRUN
+    names: tuple[str, ...] = ()
     address: str = "127.0.0.1"
 
     @property
     def size(self) -> int:
         """World size: the sum of the processes of all nodes."""
         return sum(self.nodes)
+
+    @property
+    def command(self) -> str:
+        """What is typed before the options."""
+        return TORCHRUN if self.launcher == TORCHRUN else f"python -m {self.launcher}"
+
+    @property
+    def module(self) -> str:
+        """The module that the command runs."""
+        return "torch.distributed.run" if self.launcher == TORCHRUN else self.launcher
 
     def options(self, node: int, port: int | str) -> list[str]:
         """Return what stands between ``torchrun`` and the program on one node.
@@ -84,8 +98,8 @@ class Launch:
         lines = []
         for node in range(len(self.nodes)):
             # Quoted as a shell reads it; $PORT is meant to be filled in, by the reader or the shell.
-            words = ["torchrun", *self.options(node, PORT), *self.program()]
-            line = " ".join(word if word.endswith(f"={PORT}") or f":{PORT}" in word else shlex.quote(word) for word in words)
+            words = [*self.command.split(), *self.options(node, PORT), *self.program()]
+            line = " ".join(word if word.endswith((f"={PORT}", f":{PORT}")) else shlex.quote(word) for word in words)
             prompt = f"{self.name(node)} $" if len(self.nodes) > 1 else "$"
             lines.append(f"{prompt} {line}")
         return "\n".join(lines)
@@ -102,6 +116,7 @@ def read_launch(
     rdzv: str | None,
     hosts: Sequence[Any] | None,
     flags: Mapping[str, object],
+    launcher: str = TORCHRUN,
 ) -> Launch:
     """Turn what a reader passed to ``ranklab.torchrun`` into a launch.
 
@@ -123,6 +138,8 @@ def read_launch(
         raise WorldError("standalone means one node that meets itself: leave it out for several nodes or with rdzv=.")
     if rdzv is not None and rdzv not in MEETINGS:
         raise WorldError(f'rdzv is "static" or "c10d", or left out, not {rdzv!r}.')
+    if launcher not in LAUNCHERS:
+        raise WorldError(f'launcher is "torchrun" or "torch.distributed.launch", not {launcher!r}.')
     # A host of its own has its own address, which --standalone does not use.
     alone = len(nodes) == 1 and hosts is None
     return Launch(
@@ -131,6 +148,7 @@ def read_launch(
         nodes=nodes,
         rdzv=rdzv or (STANDALONE if alone else STATIC),
         flags=tuple(_flags(flags)),
+        launcher=launcher,
         names=tuple(str(getattr(host, "name", f"node {node}")) for node, host in enumerate(hosts or ())),
         address=_address(hosts),
     )

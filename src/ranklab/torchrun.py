@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .commandline import Launch, read_launch
+from .commandline import TORCHRUN, Launch, read_launch
 from .errors import WorldError
 from .layout import LOOPBACK
 from .live import Live
@@ -20,8 +20,6 @@ from .ports import reserve_port
 
 if TYPE_CHECKING:
     from .agents import Agent
-    from .autopsy import Failure
-    from .outcome import CellOutcome
 
 TIMEOUT = 60.0
 GRACE = 5.0
@@ -38,6 +36,7 @@ def torchrun(
     nproc_per_node: int | Sequence[int] = 1,
     hosts: Sequence[Any] | None = None,
     rdzv: str | None = None,
+    launcher: str = TORCHRUN,
     timeout: float = TIMEOUT,
     env: Mapping[str, object] | None = None,
     show: bool = True,
@@ -55,6 +54,7 @@ def torchrun(
         hosts: one object a node with ``popen``, as a lab of hosts has; left out, all nodes are this machine.
         rdzv: how nodes meet: "static" (node 0 is told) or "c10d"; left out, one node uses ``--standalone`` and several
             use "static".
+        launcher: "torchrun", or "torch.distributed.launch" for what stood there before it.
         timeout: seconds until everything is ended.
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
@@ -70,7 +70,7 @@ def torchrun(
 
     Used in the chapter *from-spawn-to-torchrun*.
     """
-    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags)
+    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
         raise WorldError(f"timeout is a number of seconds greater than 0, not {timeout!r}.")
     return _Launching(launch, hosts, timeout, env).run(show)
@@ -101,7 +101,7 @@ class Run:
         self.attempts = [_texts(launch, agents, "stdout.log", attempt) for attempt in range(starts)]
         self.outputs = self.attempts[-1]
         self.errors = _texts(launch, agents, "stderr.log", starts - 1)
-        self._cell = _cell_number()
+        self._standing = False
 
     def bundle(self) -> tuple[dict[str, str], dict]:
         """Return commands and panel as a MIME bundle, and its metadata."""
@@ -113,11 +113,25 @@ class Run:
         return {"text/plain": text, "text/html": commands + panel.html()}, panel.metadata()
 
     def _ipython_display_(self) -> None:
-        """Show it in another cell than the one that ran it, where it stands already."""
-        if self._cell is None or _cell_number() != self._cell:
+        """Show it, except in the cell that ran it: there it stands already."""
+        if not self._standing:
             from .live import publish
 
             publish(*self.bundle())
+
+    def _stand(self) -> None:
+        """Note that this cell shows the run; the next one may show it again."""
+        module = sys.modules.get("IPython")
+        shell = module.get_ipython() if module else None
+        if shell is None:
+            return
+        self._standing = True
+
+        def end_of_cell(*_: object) -> None:
+            self._standing = False
+            shell.events.unregister("post_run_cell", end_of_cell)
+
+        shell.events.register("post_run_cell", end_of_cell)
 
     def __repr__(self) -> str:
         ended = f"did not end well: {self.failure}" if self.failure else "ended well"
@@ -201,6 +215,7 @@ class _Launching:
         run = Run(self.launch, self.agents, reason, self.timeout, time.monotonic() - self.began)
         if show:
             live.finish(*run.bundle())
+            run._stand()
         else:
             live.finish()
         return run
@@ -240,10 +255,3 @@ def _texts(launch: Launch, agents: list[Agent], name: str, attempt: int) -> list
         for local_rank, rank in enumerate(agent.ranks()):
             texts[rank] = agent.file(local_rank, name, attempt).text()
     return texts
-
-
-def _cell_number() -> int | None:
-    """Return the number of the cell that runs, None outside of a notebook."""
-    module = sys.modules.get("IPython")
-    shell = module.get_ipython() if module else None
-    return shell.execution_count if shell is not None else None

@@ -43,7 +43,8 @@ LAYERS = [
     {"controller", "engine", "forked", "forkserver", "on_rank"},
     {"bookmark", "interrupt", "meeting", "rank", "streams", "watchdog"},
     {"lastwords", "memory", "recorder", "commandline", "pytraceback"},
-    {"ranklogs", "warden", "live", "gpus", "deadman", "errors", "foreign", "layout", "outcome", "palette", "ports", "preload", "trace"},
+    {"ranklogs", "warden"},
+    {"live", "gpus", "deadman", "errors", "foreign", "layout", "outcome", "palette", "ports", "preload", "trace"},
 ]
 IPYPARALLEL = {
     "world",

@@ -57,7 +57,7 @@ def test_a_failing_rank_is_the_cause_whoever_waited_for_it(tmp_path, nodes, reco
     assert str(run.failure) == "rank 2 raised ValueError: this batch is empty"
     assert (run.failure.rank, run.failure.exit_code, run.failure.recorded) == (2, 1, recorded)
     text = Panel(run._outcome).text()
-    assert "rank 2       fails.py line 9 in main:  raise ValueError" in text
+    assert "fails.py line 9 in main:  raise ValueError" in text
     assert "ranks 0, 1   ended because rank 2 had failed" in text
     assert steady(text.replace(str(tmp_path), "")) and "Connection closed" not in text
     assert "fails.py FAILED" in run.report and ("error.json" in run.report) == recorded
