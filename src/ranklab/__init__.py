@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import RankError, RanklabError, RankTimeout, WorldError
 from .figures import node_map, timeline
 from .rank import device
+from .torchrun import torchrun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +36,7 @@ __all__ = [
     "node_map",
     "start",
     "timeline",
+    "torchrun",
 ]
 
 

@@ -54,7 +54,7 @@ def describe(error: BaseException) -> str:
         message = str(error)
     except Exception as broken:
         message = f"<its message cannot be printed: str() raised {type(broken).__name__}>"
-    message = _anonymous(message)
+    message = anonymous(message)
     return f"{name}: {message}" if message else name
 
 
@@ -67,7 +67,7 @@ def printable(error: BaseException | None) -> BaseException | None:
     return error
 
 
-def _anonymous(message: str) -> str:
+def anonymous(message: str) -> str:
     """Take out what differs on every run or machine: gloo's build path and the port of a peer."""
     message = GLOO_SOURCE.sub("[gloo] ", message)
     return PEER_PORT.sub(r"\1", message)

@@ -20,8 +20,8 @@ LAYERS = [
     {"__main__"},
     {"doctor"},
     {"check", "magics"},
-    {"world"},
-    {"cell", "recovery"},
+    {"world", "torchrun"},
+    {"cell", "recovery", "autopsy"},
     {"report"},
     {"diagnosis"},
     {"mismatch"},
@@ -31,6 +31,7 @@ LAYERS = [
     {"lab"},
     {"host", "hosttools", "subnets"},
     {
+        "agents",
         "controllers",
         "leftovers",
         "probe",
@@ -44,7 +45,8 @@ LAYERS = [
     },
     {"controller", "engine", "forked", "forkserver", "holder", "on_rank"},
     {"bookmark", "interrupt", "meeting", "rank", "streams", "watchdog"},
-    {"cut", "lastwords", "memory", "recorder"},
+    {"commandline", "cut", "lastwords", "memory", "pytraceback", "recorder"},
+    {"ranklogs", "warden"},
     {
         "live",
         "gpus",

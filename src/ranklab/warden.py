@@ -1,0 +1,148 @@
+"""A program that runs another one and leaves nothing of it behind.
+
+``python -I warden.py FOLDER COMMAND …`` runs the command and ends with its exit status. It ends early, and with it
+every process that descends from it, when its standard input closes: the notebook holds the other end of that pipe,
+so closing it is how a run is stopped, and the kernel of the system closes it when the notebook is killed.
+
+torchrun gives every rank a session of its own, so that no process group holds them all; a torchrun that is killed
+leaves its ranks running. Here they have one ancestor that stays (PR_SET_CHILD_SUBREAPER). Pure standard library: it
+starts in milliseconds, also on a machine on which ranklab is not installed.
+"""
+
+import ctypes
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+LINUX = sys.platform == "linux"
+LOOK = 0.5
+GIVE_UP = 4.0
+
+
+def main(folder: str, command: list[str]) -> None:
+    """Run the command until it ends, the input closes or SIGTERM comes; then end what is left of it.
+
+    Args:
+        folder: removed where the owner of the run has gone and nobody is left to read it.
+        command: the program and its arguments.
+    """
+    if LINUX:
+        _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # A child that ends, and SIGTERM, wake the select below through this pipe.
+    awake, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    stopped = []
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _: stopped.append(number))
+    owner = os.getppid()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=_follow if LINUX else None)
+    gone = False
+    while process.poll() is None and not stopped and not gone:
+        ready, _, _ = select.select([0, awake], [], [], LOOK)
+        if awake in ready:
+            os.read(awake, 4096)
+            _reap(process.pid)
+        gone = (0 in ready and not os.read(0, 4096)) or os.getppid() != owner
+    end_descendants()
+    process.wait()
+    if os.getppid() != owner:
+        shutil.rmtree(folder, ignore_errors=True)
+    _end_as(process.returncode)
+
+
+def end_descendants() -> None:
+    """Kill every process that descends from this one, until there is none.
+
+    One that is inside a call of the system which nothing interrupts, a broken disk say, is given up on.
+    """
+    end = time.monotonic() + GIVE_UP
+    while (family := descendants(os.getpid())) and time.monotonic() < end:
+        for pid in family:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # it has ended by itself
+        select.select([], [], [], 0.01)  # the system takes a moment to end what was killed
+
+
+def descendants(ancestor: int) -> list[int]:
+    """Return the processes below one process, without those that have ended and wait to be reaped."""
+    parents = dict(_processes())
+    return [pid for pid in parents if _descends(pid, ancestor, parents)]
+
+
+def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
+    seen = set()
+    while pid in parents and pid not in seen:
+        seen.add(pid)
+        pid = parents[pid]
+        if pid == ancestor:
+            return True
+    return False
+
+
+def _processes():
+    """Yield process id and parent of all processes that run."""
+    if not os.path.exists("/proc/self/stat"):
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True)
+        for line in listed.stdout.splitlines():
+            pid, parent, state = line.split()[:3]
+            if not state.startswith("Z"):
+                yield int(pid), int(parent)
+        return
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf8", errors="replace") as file:
+                    state, parent = file.read().rpartition(")")[2].split()[:2]
+            except (FileNotFoundError, ProcessLookupError):
+                continue  # it has ended since the folder was listed
+            if state not in "ZX":
+                yield int(entry), int(parent)
+
+
+def _reap(keep: int) -> None:
+    """Collect adopted processes that have ended; the command's own status is left to its Popen."""
+    for pid in _children():
+        if pid != keep:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                continue  # not ours any more
+
+
+def _children() -> list[int]:
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+            return [int(pid) for pid in file.read().split()]
+    except FileNotFoundError:  # no such file on this system: zombies stay until this program ends
+        return []
+
+
+def _follow() -> None:
+    """End the command where this program is killed; torchrun ends its ranks on SIGTERM."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _prctl(option: int, value: int) -> None:
+    ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+
+
+def _end_as(status: int) -> None:
+    """End in the way the command ended, so that the notebook sees the signal."""
+    if status >= 0:
+        sys.exit(status)
+    if status != -signal.SIGKILL:  # which has no handler to take back
+        signal.signal(-status, signal.SIG_DFL)
+    os.kill(os.getpid(), -status)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
