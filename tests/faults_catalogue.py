@@ -14,6 +14,7 @@ class Fault:
         says: a part of the report that a reader needs.
         dies: whether rank 1's process is lost, and with it that rank's variables.
         group: whether the cell needs a process group.
+        options: of ``%%px``.
         moves: the ranks are at work when the deadline comes, so where they are is a matter of chance.
     """
 
@@ -24,6 +25,7 @@ class Fault:
     dies: bool = False
     group: bool = True
     moves: bool = False
+    options: str = ""
 
 
 SETUP = "import os, signal, torch\nimport torch.distributed as dist\nrank = int(os.environ['RANK'])"
@@ -68,7 +70,7 @@ FAULTS = [
     Fault(
         "SIGSTOP",
         f"if rank == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\n{REDUCE}",
-        r"After 1 s: The process of rank 1 was stopped \(SIGSTOP\), and {others} waited",
+        r"After 1 s: the process of rank 1 was stopped \(SIGSTOP\), and {others} waited",
         "it was continued",
     ),
     Fault(
@@ -86,7 +88,7 @@ FAULTS = [
     Fault(
         "endless loop on all ranks",
         "while True:\n    pass",
-        r"After 1 s: ranks 0(–|, )\d work on and wait for no other rank",
+        r"After 1 s: ranks 0(–|, )\d are still at work, and wait for no other rank that torch knows of",
         "--timeout 300",
     ),
     Fault(
@@ -105,13 +107,13 @@ FAULTS = [
         "wrong order",
         "x = torch.ones(4)\nif rank == 1:\n    dist.broadcast(x, 0)\n    dist.all_reduce(x)\nelse:\n"
         "    dist.all_reduce(x)\n    dist.broadcast(x, 0)",
-        r"After 1 s: The ranks disagree about collective 1: all_reduce on {others}, broadcast on rank 1",
+        r"After 1 s: the ranks disagree about collective 1: all_reduce on {others}, broadcast on rank 1",
         "in another order",
     ),
     Fault(
         "wrong operation",
         "x = torch.ones(4)\nif rank == 1:\n    dist.barrier()\nelse:\n    dist.all_reduce(x)",
-        r"After 1 s: The ranks disagree about collective 1: all_reduce on {others}, barrier on rank 1",
+        r"After 1 s: the ranks disagree about collective 1: all_reduce on {others}, barrier on rank 1",
         "compare the lines above",
     ),
     Fault(
@@ -173,7 +175,7 @@ FAULTS = [
     Fault(
         "collectives without end",
         "x = torch.ones(1000)\nwhile True:\n    dist.all_reduce(x)",
-        r"After 1 s: ranks 0(–|, )\d work on: messages come and go between them",
+        r"After 1 s: ranks 0(–|, )\d work on: messages come and go",
         "--timeout 300",
         moves=True,
     ),
@@ -181,8 +183,49 @@ FAULTS = [
         "messages without end",
         "x = torch.ones(1000)\nwhile rank < 2:\n"
         "    dist.send(x, 1) if rank == 0 else dist.recv(x, 0)\n    dist.recv(x, 1) if rank == 0 else dist.send(x, 0)",
-        r"After 1 s: ranks 0, 1 work on: messages come and go between them",
+        r"After 1 s: ranks 0, 1 work on: messages come and go",
         "--timeout 300",
         moves=True,
+    ),
+    Fault(
+        "sent to one rank",
+        "dist.barrier()",
+        r"After 1 s: rank 0 waits in barrier for ranks? 1[\d–, ]*, to which this cell was not sent",
+        "send the cell to all ranks",
+        options="--ranks 0",
+    ),
+    Fault(
+        "init_process_group sent to one rank",
+        "dist.init_process_group()",
+        r"After 1 s: rank 0 waits in init_process_group for ranks? 1[\d–, ]*, to which this cell was not sent",
+        "send the cell to all ranks",
+        group=False,
+        options="--ranks 0",
+    ),
+    Fault(
+        "receive from a rank that has no cell",
+        "dist.recv(torch.ones(4), 1)",
+        "After 1 s: rank 0 receives from rank 1, to which this cell was not sent",
+        "send the cell to all ranks",
+        options="--ranks 0",
+    ),
+    Fault(
+        "one step fewer",
+        "for step in range(3 if rank == 1 else 4):\n    dist.all_reduce(torch.ones(4))",
+        r"After 1 s: {others} waits? in all_reduce for rank 1, which finished the cell without it",
+        "finished the cell after 3 collectives",
+    ),
+    Fault(
+        "two groups in crossed order",
+        "a, b = dist.new_group(), dist.new_group()\n"
+        "for group in (b, a) if rank == 1 else (a, b):\n    dist.all_reduce(torch.ones(4), group=group)",
+        r"After 1 s: {others} waits? in all_reduce for rank 1, still in line 3",
+        "the ranks use two groups in another order",
+    ),
+    Fault(
+        "another tag",
+        "x = torch.ones(1 << 20)\nif rank == 0:\n    dist.send(x, 1, tag=4)\nif rank == 1:\n    dist.recv(x, 0, tag=5)",
+        "After 1 s: ranks 0, 1 wait for each other: rank 0 sends to rank 1, rank 1 receives from rank 0",
+        "another tag",
     ),
 ]

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from .diagnosis import doing
+from .evidence import doing
 from .lastwords import last_line, last_words
 from .layout import name_ranks
 from .live import Live

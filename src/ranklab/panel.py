@@ -6,6 +6,7 @@ Pure: turns an outcome into text and HTML. The same outcome gives the same bytes
 from __future__ import annotations
 
 import html
+import re
 
 from .layout import name_ranks
 from .outcome import CellOutcome, RankOutcome
@@ -65,7 +66,7 @@ class Panel:
                 f'<pre class="rl-out" style="{PRE}">{html.escape(text)}</pre></div>'
             )
         for line in self._advice():
-            parts.append(f'<p class="rl-advice" style="{ADVICE}">{html.escape(line)}</p>')
+            parts.append(f'<p class="rl-advice" style="{ADVICE}">{_marked(line)}</p>')
         parts.append(self._folded())
         return f'<div class="rl-panel" style="{PANEL}">{"".join(parts)}</div>'
 
@@ -112,6 +113,11 @@ def chips(ranks: list[int]) -> str:
     if len(ranks) > MANY:
         return f'<span class="rl-rank" style="{CHIP}border:1px solid currentColor;">{name_ranks(ranks)}</span>'
     return "".join(chip(rank) for rank in ranks)
+
+
+def _marked(sentence: str) -> str:
+    """Return a sentence as HTML, what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
 
 
 Row = tuple[list[int], str, str, str]

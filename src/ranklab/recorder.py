@@ -52,27 +52,27 @@ def collectives(since: int = 0) -> list[dict]:
     """Return the latest collectives of this rank's present groups, oldest first.
 
     Args:
-        since: nanoseconds on ``time.time_ns``'s clock; what was called before is left out.
+        since: nanoseconds on ``time.time_ns``'s clock.
 
     Returns:
         For each: ``group`` (name), ``number`` (sequence number in that group), ``name``, ``sizes`` and ``type`` of
-        what went in, and whether it is ``done``.
+        what went in, whether it is ``done``, and whether it is ``recent``: called since then.
     """
     world = _world()
     if world is None:
         return []
     called = {world.pg_names[group]: group._get_sequence_number_for_group() for group in list(world.pg_map)}
-    found: dict[str, list[tuple[int, dict]]] = {name: [] for name, count in called.items() if count}
+    found: dict[str, list[dict]] = {name: [] for name, count in called.items() if count}
     for entry in _entries():
         group, number = entry["process_group"][0], entry["collective_seq_id"]
         # A group that was destroyed and made anew has the same name, and counts from 1 again.
         if group not in found or number > called[group] or entry.get("is_p2p"):
             continue
         earlier = found[group]
-        if earlier and number <= earlier[-1][1]["number"]:
+        if earlier and number <= earlier[-1]["number"]:
             earlier.clear()
-        earlier.append((entry["time_created_ns"], _told(entry, group)))
-    return [told for entries in found.values() for when, told in entries[-TOLD:] if when >= since]
+        earlier.append(_told(entry, group) | {"recent": entry["time_created_ns"] >= since})
+    return [told for entries in found.values() for told in entries[-TOLD:]]
 
 
 def _told(entry: dict, group: str) -> dict:

@@ -9,7 +9,8 @@ import re
 import signal
 from collections.abc import Sequence
 
-from . import diagnosis, lastwords
+from . import diagnosis, lastwords, mismatch
+from .evidence import pending
 from .layout import name_ranks
 from .outcome import CellOutcome, RankOutcome
 
@@ -61,19 +62,19 @@ def summarise(
     """
     result = CellOutcome(outcomes, timed_out=reason == "deadline")
     died = [entry for entry in outcomes if entry.state == "died"]
-    found = diagnosis.find(outcomes, cut)
+    found = diagnosis.find(outcomes, size, cut)
     _mark_consequences(outcomes, died)
     raised = [entry for entry in outcomes if entry.state == "raised"]
     if died:
-        result.headline = died[0].note = _how(died[0], cell)
-        for entry in died[1:]:
+        result.headline = f"rank {died[0].rank} {_how(died[0], cell)}"
+        for entry in died:
             entry.note = _how(entry, cell)
         result.cause, result.mend = _why_died(died[0], outcomes)
     elif raised:
         result.headline, result.cause, result.mend = _of_error(raised)
     elif found is not None:
         when = "You stopped the cell: " if reason == "interrupted" else f"After {timeout:g} s: "
-        result.headline = when + found.sentence
+        result.headline = when + _inside(found.sentence)
         result.cause, result.mend = found.cause, found.mend
     elif reason == "interrupted":
         result.headline = f"You stopped {name_ranks([entry.rank for entry in outcomes])}."
@@ -109,7 +110,7 @@ def _mark_consequences(outcomes: list[RankOutcome], died: list[RankOutcome]) -> 
     for entry in lost:
         entry.traceback = [line for line in entry.traceback[:-1] if not line.startswith("in ")]
     # Whether gloo told a rank of the death before we freed it is a matter of microseconds.
-    waiting = [entry for entry in outcomes if died and entry.state == "freed" and diagnosis.pending(entry)]
+    waiting = [entry for entry in outcomes if died and entry.state == "freed" and pending(entry)]
     for entry in [*lost, *waiting]:
         entry.state, entry.error, entry.note = "lost", "", f"waited for {partners}"
 
@@ -117,11 +118,11 @@ def _mark_consequences(outcomes: list[RankOutcome], died: list[RankOutcome]) -> 
 def _how(entry: RankOutcome, cell: str) -> str:
     """Say how a process ended, and in which line."""
     if entry.exit_code is None:
-        how = f"rank {entry.rank} is lost: the controller no longer hears it"
+        how = "is lost: the controller no longer hears it"
     elif entry.exit_code < 0:
-        how = f"rank {entry.rank} was killed by {signal.Signals(-entry.exit_code).name}"
+        how = f"was killed by {signal.Signals(-entry.exit_code).name}"
     else:
-        how = f"rank {entry.rank} ended with exit status {entry.exit_code}"
+        how = f"ended with exit status {entry.exit_code}"
     lines = cell.splitlines()
     if 0 < entry.last_line <= len(lines):
         how += f" in line {entry.last_line}:  {lines[entry.last_line - 1].strip()}"
@@ -129,10 +130,15 @@ def _how(entry: RankOutcome, cell: str) -> str:
     return f"{how}."
 
 
+def _inside(sentence: str) -> str:
+    """Return a sentence as it stands behind a colon."""
+    return sentence.replace("The ", "the ", 1) if sentence.startswith("The ") else sentence
+
+
 def _why_died(entry: RankOutcome, outcomes: list[RankOutcome]) -> tuple[str, str]:
     differing = diagnosis.disagreement({other.rank: other.place for other in outcomes if other.place})
     if differing is not None:
-        return f"{differing.sentence[0].lower()}{differing.sentence[1:]} {differing.cause.capitalize()}", differing.mend
+        return f"{_inside(differing.sentence)} {differing.cause}", differing.mend
     if entry.memory:
         return entry.memory, "use a smaller tensor, batch or model, fewer ranks, or a higher limit."
     if sizes := lastwords.too_much(entry.last_words):
@@ -183,7 +189,7 @@ def _details(outcomes: list[RankOutcome]) -> list[tuple[list[int], str]]:
         for called in place.get("collectives", ())[-5:]:
             state = "done" if called["done"] else "waits"
             ranks = name_ranks(place["groups"].get(called["group"], []))
-            shape = diagnosis.mismatch.shape(called)
+            shape = mismatch.shape(called)
             told = f"{called['number']}. {called['name']} of {ranks}{', ' + shape if shape else ''}: {state}"
             lines.append(told)
         if lines:

@@ -85,7 +85,7 @@ class Watchdog:
         began = self._cell_began
         busy = began is not None or bool(place["lines"])
         seconds = time.monotonic() - began if began is not None else 0.0
-        recorded = {"groups": groups(), "collectives": collectives()}
+        recorded = {"groups": groups(), "collectives": collectives(self._cell_since)}
         return {"busy": busy, "seconds": seconds, "pulse": self.pulse(), **place, **recorded}
 
     def pulse(self) -> list[int]:
@@ -99,7 +99,7 @@ class Watchdog:
         """Return the groups, and the collectives that the latest cell has called on them."""
         if calls() == self._calls:
             return {"groups": {}, "collectives": []}
-        return {"groups": groups(), "collectives": collectives(self._cell_since)}
+        return {"groups": groups(), "collectives": [told for told in collectives(self._cell_since) if told["recent"]]}
 
 
 def ask(path: Path, question: str, timeout: float = 1.0) -> dict | list | int | None:

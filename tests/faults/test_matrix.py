@@ -29,7 +29,7 @@ def commit(notebook, fault, figures=None):
     size = notebook.size
     prepare(notebook, fault)
     began = time.monotonic()
-    shown = notebook.px(fault.cell)
+    shown = notebook.px(fault.cell, fault.options)
     reported = time.monotonic()
     answer = notebook.px(RIGHT, "--timeout 30")
     usable = time.monotonic()
@@ -66,7 +66,7 @@ def test_a_report_is_the_same_on_every_run(notebook):
 def test_twenty_faults_one_after_another_then_a_right_cell(notebook):
     for fault in FAULTS[:20]:
         prepare(notebook, fault)
-        assert notebook.px(fault.cell).error is not None, fault.name
+        assert notebook.px(fault.cell, fault.options).error is not None, fault.name
     answer = notebook.px(RIGHT, "--timeout 30")
     assert answer.error is None
     assert answer.text.endswith(f"   {notebook.size}")

@@ -24,6 +24,8 @@ LAYERS = [
     {"cell", "recovery", "autopsy"},
     {"report"},
     {"diagnosis"},
+    {"waits"},
+    {"evidence"},
     {"mismatch"},
     {"elsewhere"},
     {"processes"},
