@@ -228,4 +228,11 @@ FAULTS = [
         "After 1 s: ranks 0, 1 wait for each other: rank 0 sends to rank 1, rank 1 receives from rank 0",
         "another tag",
     ),
+    Fault(
+        "a long call that Python cannot interrupt",
+        f"if rank == 1:\n    sum(range(10**11))\n{REDUCE}",
+        r"After 1 s: rank 1 did not answer, and {others} waited",
+        "line 1:  if rank == 1:\n         it did not come back, and its process was ended",
+        dies=True,
+    ),
 ]

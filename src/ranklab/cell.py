@@ -32,7 +32,8 @@ WOKEN = 3  # a rank that waits for ever is woken once or twice, for reasons of t
 OUTPUT_WAIT = 2.0
 # What torch writes to stderr when its connections are cut: a warning, and a stack of C++ functions.
 CUT_WARNING = re.compile(
-    r"^\[[WE]\d{4} [^\n]*\n(?:Exception raised[^\n]*\n)?(?:(?:frame #|<omitting)[^\n]*\n)*\n?", re.MULTILINE
+    r"^(?:\[rank\d+\]:)?\[[WE]\d{4} [^\n]*\n(?:Exception raised[^\n]*\n)?(?:(?:frame #|<omitting)[^\n]*\n)*\n?",
+    re.MULTILINE,
 )
 
 
@@ -76,7 +77,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
     for outcome in outcomes:
         outcome.place = places.get(outcome.rank)
         if outcome.rank in stuck:
-            _tell_freed(outcome)
+            _tell_freed(world, outcome, cell)
         if outcome.rank in ended:
             outcome.state, outcome.error = "freed", ""
         elif outcome.rank not in alive:
@@ -183,11 +184,14 @@ def _show(live: Live, world: World, replies: dict, timeout: float) -> None:
     live.show(Panel(outcome).bundle())
 
 
-def _tell_freed(outcome: RankOutcome) -> None:
+def _tell_freed(world: World, outcome: RankOutcome, cell: str) -> None:
     """Replace the error that freeing has caused by what the rank was doing."""
     # IPython says this on stderr where our interrupt reaches a rank that is already reporting an error.
     outcome.stderr = CUT_WARNING.sub("", outcome.stderr.replace("\nKeyboardInterrupt\n", ""))
     outcome.traceback = list((outcome.place or {}).get("lines", []))
+    number, lines = last_line(world.processes.home, outcome.rank), cell.splitlines()
+    if outcome.place is None and 0 < number <= len(lines):  # its watchdog could not answer, its bookmark can
+        outcome.traceback = [f"line {number}:  {lines[number - 1].strip()}"]
     if outcome.state != "died":
         outcome.state, outcome.error = "freed", ""
 
