@@ -37,14 +37,17 @@ def free(world: World, stuck: dict, places: dict) -> list[int]:
     # waits for ever.
     _signal(world, stuck, list(stuck), signal.SIGINT)
     _all_done(stuck, REST)
+    silent = [rank for rank in stuck if not places.get(rank)]  # Python does not run there: nothing gentle will help
     for rank in stuck:
-        world.processes.ask(rank, "cut")
-    for number in (signal.SIGINT, signal.SIGKILL):
-        if _all_done(stuck, PATIENCE):
-            return regroup(world)
-        ended = [rank for rank in stuck if not stuck[rank].done()]
-        _signal(world, stuck, ended, number)
-    _all_done(stuck, PATIENCE)
+        if rank not in silent:
+            world.processes.ask(rank, "cut")
+    if _all_done(stuck, PATIENCE):
+        return regroup(world)
+    ended = _signal(world, stuck, silent, signal.SIGKILL)
+    _signal(world, stuck, [rank for rank in stuck if rank not in silent], signal.SIGINT)
+    if not _all_done(stuck, PATIENCE):
+        ended += _signal(world, stuck, list(stuck), signal.SIGKILL)
+        _all_done(stuck, PATIENCE)
     return sorted({*ended, *regroup(world)})
 
 
@@ -64,16 +67,17 @@ def regroup(world: World) -> list[int]:
     leaving = {rank: world.view(rank).apply_async(leave_group, port) for rank in alive}
     if _all_done(leaving, LEAVE_PATIENCE):
         return []
-    ended = [rank for rank in alive if not leaving[rank].done()]
-    _signal(world, leaving, ended, signal.SIGKILL)
+    ended = _signal(world, leaving, alive, signal.SIGKILL)
     _all_done(leaving, PATIENCE)
     return ended
 
 
-def _signal(world: World, stuck: dict, ranks: list[int], number: int) -> None:
-    for rank in ranks:
-        if not stuck[rank].done():
-            world.processes.signal(rank, number)
+def _signal(world: World, stuck: dict, ranks: list[int], number: int) -> list[int]:
+    """Send a signal to those of these ranks that are not done; return them."""
+    pending = [rank for rank in ranks if not stuck[rank].done()]
+    for rank in pending:
+        world.processes.signal(rank, number)
+    return pending
 
 
 def _all_done(stuck: dict, patience: float) -> bool:
