@@ -1,0 +1,24 @@
+"""Start the work of same.py with torch.multiprocessing.spawn, which tells a process its index and nothing else.
+
+python spawn.py
+"""
+
+import os
+import socket
+
+import same
+import torch.multiprocessing as mp
+
+
+def start(index, size, port):
+    """Do in each process what a launcher would have done: say who it is."""
+    how = f"index {index}, {same.told()}"
+    os.environ |= {"RANK": str(index), "LOCAL_RANK": str(index), "WORLD_SIZE": str(size)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    same.work(how)
+
+
+if __name__ == "__main__":
+    with socket.create_server(("127.0.0.1", 0)) as server:  # any port that is free now
+        port = server.getsockname()[1]
+    mp.spawn(start, args=(2, port), nprocs=2)
