@@ -105,7 +105,7 @@ def launches(starts: Mapping[str, Sequence[Sequence[Event]]], title: str = "") -
         for number, (label, start, end) in enumerate(lane):
             color, ink = (RULE, INK) if number == 0 else (rank_color(rank), label_color(rank))
             axes.barh(row, end - start, left=start, height=LANE, color=color, edgecolor=PAPER, linewidth=1)
-            if end - start > 0.013 * last * len(label):  # a label that has room
+            if end - start > 0.017 * last * len(label):  # a label that has room
                 axes.text((start + end) / 2, row, label, ha="center", va="center", color=ink, fontsize=11)
     axes.set_xlabel("time since the command in s")
     axes.set_xlim(0, last)
