@@ -17,9 +17,9 @@ NAMES = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR"]
 
 
 def told():
-    """Say what arguments and which variables this process was started with."""
-    found = [name for name in NAMES if name in os.environ]
-    return f"arguments {sys.argv[1:]}, environment {' '.join(found) or 'nothing'}"
+    """Say which arguments and variables this process was started with."""
+    found = " ".join(name for name in NAMES if name in os.environ)
+    return f"arguments {sys.argv[1:]}, environment {found or 'nothing'}"
 
 
 def work(how):

@@ -11,14 +11,17 @@ import torch.multiprocessing as mp
 
 
 def start(index, size, port):
-    """Do in each process what a launcher would have done: say who it is."""
+    """Do in each process what a launcher would have done."""
     how = f"index {index}, {same.told()}"
-    os.environ |= {"RANK": str(index), "LOCAL_RANK": str(index), "WORLD_SIZE": str(size)}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    os.environ["RANK"] = os.environ["LOCAL_RANK"] = str(index)
+    os.environ["WORLD_SIZE"] = str(size)
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(port)
     same.work(how)
 
 
 if __name__ == "__main__":
-    with socket.create_server(("127.0.0.1", 0)) as server:  # any port that is free now
+    # Any port that is free now.
+    with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     mp.spawn(start, args=(2, port), nprocs=2)

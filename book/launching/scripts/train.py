@@ -9,7 +9,8 @@ import os
 import torch
 import torch.distributed as dist
 
-size, rank = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+size = int(os.environ.get("WORLD_SIZE", 1))
+rank = int(os.environ.get("RANK", 0))
 if size > 1:
     dist.init_process_group()
 
@@ -27,6 +28,7 @@ for _ in range(200):
     weight.grad = None
 
 if rank == 0:
-    print(f"{size} rank{'s' * (size > 1)}: slope {weight[0]:.6f}, offset {weight[1]:.6f}")
+    ranks = "rank" if size == 1 else "ranks"
+    print(f"{size} {ranks}: slope {weight[0]:.6f}, offset {weight[1]:.6f}")
 if size > 1:
     dist.destroy_process_group()
