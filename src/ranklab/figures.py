@@ -81,6 +81,38 @@ def timeline(events: Sequence[Sequence[Event]], title: str = "") -> Figure:
     return figure
 
 
+def launches(starts: Mapping[str, Sequence[Sequence[Event]]], title: str = "") -> Figure:
+    """Draw how the processes of several launches started, one below the other, on a clock that begins with each.
+
+    Args:
+        starts: for each launch its name, and for each of its ranks, in rank order, the events
+            ``(label, start, end)`` in seconds since the command was given. The first event is what happened before
+            the process existed.
+        title: one sentence above the lanes.
+
+    Returns:
+        A figure with time in seconds; the first event of a lane is grey, the others have the rank's colour.
+
+    Used in the chapter *from-spawn-to-torchrun*.
+    """
+    rows = [(name, rank, lane) for name, ranks in starts.items() for rank, lane in enumerate(ranks)]
+    figure, axes = _lanes(len(rows))
+    axes.set_yticks(
+        range(len(rows)), [f"{name}, rank {rank}" if rank == 0 else f"rank {rank}" for name, rank, _ in rows]
+    )
+    last = max(end for _, _, lane in rows for _, _, end in lane)
+    for row, (_, rank, lane) in enumerate(rows):
+        for number, (label, start, end) in enumerate(lane):
+            color, ink = (RULE, INK) if number == 0 else (rank_color(rank), label_color(rank))
+            axes.barh(row, end - start, left=start, height=LANE, color=color, edgecolor=PAPER, linewidth=1)
+            if end - start > 0.017 * last * len(label):  # a label that has room
+                axes.text((start + end) / 2, row, label, ha="center", va="center", color=ink, fontsize=11)
+    axes.set_xlabel("time since the command in s")
+    axes.set_xlim(0, last)
+    _title(axes, title)
+    return figure
+
+
 def node_map(environments: Sequence[Mapping[str, str]], title: str = "") -> Figure:
     """Draw nodes as boxes and ranks as tiles, from the environment that each rank has.
 

@@ -50,8 +50,8 @@ def find(text: str) -> Raised | None:
     told, number = [], first + bool(starts)
     while number < len(lines) and (lines[number].startswith(" ") or not lines[number].strip()):
         if frame := FRAME.match(lines[number]):
-            source = lines[number + 1].strip() if number + 1 < len(lines) else ""
-            told.append((frame, "" if FRAME.match(f"  {source}") else source))
+            below = lines[number + 1] if number + 1 < len(lines) else ""
+            told.append((frame, below.strip() if below.startswith("    ") else ""))
         number += 1
     error = [line for line in lines[number:] if not MARKS.match(line)]
     if not error:

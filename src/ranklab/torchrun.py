@@ -87,6 +87,7 @@ class Run:
         attempts: ``outputs`` of each time that torchrun started the ranks; the last is ``outputs``.
         report: the report of failures that torchrun printed, "" where it printed none. Times, host names, process ids
             and paths are left out.
+        logs: what torchrun itself wrote to stderr on each node, as it stands.
         seconds: how long it took.
     """
 
@@ -96,6 +97,7 @@ class Run:
         self.commands, self.seconds = launch.typed(), seconds
         self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout)
         self._outcome.warning = "" if self.failure else never_met(launch)
+        self.logs = [agent.log.text() for agent in agents]
         self.report = autopsy.table(agents)
         starts = max(1, *(agent.attempts() for agent in agents))
         self.attempts = [_texts(launch, agents, "stdout.log", attempt) for attempt in range(starts)]

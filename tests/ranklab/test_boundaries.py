@@ -20,6 +20,8 @@ LAYERS = [
     {"__main__"},
     {"doctor"},
     {"check", "magics"},
+    {"check_launch"},
+    {"grading"},
     {"world", "torchrun"},
     {"cell", "recovery", "autopsy"},
     {"report"},

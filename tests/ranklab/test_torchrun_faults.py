@@ -81,8 +81,8 @@ def test_an_exit_status_is_told(tmp_path):
 
 
 def test_a_program_that_does_not_compile_is_told_with_its_line(tmp_path):
-    run, _ = launch(program(tmp_path, "x = 1\nprint(x\n"), nproc_per_node=2)
-    assert str(run.failure) == "ranks 0, 1 raised SyntaxError: '(' was never closed"
+    run, _ = launch(program(tmp_path, "x = 1\nprint(x\n"))
+    assert str(run.failure) == "rank 0 raised SyntaxError: '(' was never closed"
     assert "program.py line 2:  print(x" in Panel(run._outcome).text()
 
 

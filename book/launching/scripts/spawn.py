@@ -1,0 +1,27 @@
+"""Start the work of same.py with torch.multiprocessing.spawn, which tells a process its index and nothing else.
+
+python spawn.py
+"""
+
+import os
+import socket
+
+import same
+import torch.multiprocessing as mp
+
+
+def start(index, size, port):
+    """Do in each process what a launcher would have done."""
+    how = f"index {index}, {same.told()}"
+    os.environ["RANK"] = os.environ["LOCAL_RANK"] = str(index)
+    os.environ["WORLD_SIZE"] = str(size)
+    os.environ["MASTER_ADDR"] = "127.0.0.1"
+    os.environ["MASTER_PORT"] = str(port)
+    same.work(how)
+
+
+if __name__ == "__main__":
+    # Any port that is free now.
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    mp.spawn(start, args=(2, port), nprocs=2)

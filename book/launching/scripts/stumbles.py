@@ -1,0 +1,11 @@
+"""Fail on rank 0 the first time that torchrun starts the ranks.
+
+torchrun --standalone --nproc-per-node=2 --max-restarts=1 stumbles.py
+"""
+
+import os
+
+attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+print("start number", attempt)
+if attempt == 0 and os.environ["RANK"] == "0":
+    raise ConnectionError("the file server does not answer")

@@ -1,0 +1,9 @@
+"""Print where this process stands, and how many threads torchrun allows it.
+
+torchrun --standalone --nproc-per-node=2 where.py
+"""
+
+import os
+
+NAMES = ["RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "OMP_NUM_THREADS"]
+print(*[f"{name}={os.environ.get(name)}" for name in NAMES])

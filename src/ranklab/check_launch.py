@@ -1,0 +1,170 @@
+"""Graders of the chapter *from-spawn-to-torchrun*; readers find them in :mod:`ranklab.check`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .grading import on_ranks
+from .layout import places
+from .trace import describe
+from .world import current
+
+CLUSTERS = ((2, 1), (3, 1, 2), (1, 4), (8, 8))
+TOLD = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE")
+IMPORTING = 30.0
+
+
+def rank_of(answer: Callable[[int, int, list[int]], int]) -> None:
+    """Grade the rank of a process from its place, against the running ranks, then on other clusters.
+
+    Args:
+        answer: ``rank_of(node_rank, local_rank, nodes)`` returns the rank of a process, where node i runs
+            ``nodes[i]`` processes. It runs in the notebook.
+
+    Exercise of the chapter *from-spawn-to-torchrun*.
+    """
+    world = current()
+    live = on_ranks(_told)
+    if live is None:
+        return
+    cases = [(world.nodes, int(t["GROUP_RANK"]), int(t["LOCAL_RANK"]), int(t["RANK"])) for t in live]
+    cases += [(nodes, p.node_rank, p.local_rank, p.rank) for nodes in CLUSTERS for p in places(nodes)]
+    for nodes, node_rank, local_rank, rank in cases:
+        where = f"With nodes={list(nodes)}, local rank {local_rank} of node {node_rank}"
+        try:
+            given = answer(node_rank, local_rank, list(nodes))
+        except Exception as error:
+            print(f"Not yet. {where}: your answer raised {describe(error)}")
+            return
+        if given != rank or isinstance(given, bool):
+            print(f"Not yet. {where} is rank {rank}, your answer is {given!r}.")
+            return
+    print(f"Correct: the {world.size} ranks that run say the same, and {len(CLUSTERS)} other clusters agree.")
+
+
+def node_commands(answer: Callable[[list[int]], Sequence[str]]) -> None:
+    """Grade the torchrun commands of a cluster: torchrun's own parser reads them on the running ranks.
+
+    Args:
+        answer: ``node_commands(nodes)`` returns one command a node, as typed there, where node i runs ``nodes[i]``
+            processes. All use static rendezvous.
+
+    Exercise of the chapter *from-spawn-to-torchrun*.
+    """
+    world = current()
+    try:
+        commands = answer(list(world.nodes))
+    except Exception as error:
+        print(f"Not yet. Your answer raised {describe(error)}")
+        return
+    if not isinstance(commands, Sequence) or isinstance(commands, str) or len(commands) != len(world.nodes):
+        print(f"Not yet. There are {len(world.nodes)} nodes: return a list of {len(world.nodes)} commands.")
+        return
+    read = on_ranks(_read_command, [str(command) for command in commands], deadline=IMPORTING)
+    if read is None:
+        return
+    meetings = []
+    for node in range(len(world.nodes)):
+        # The first rank of a node has read the command of its node and knows its own environment.
+        place = next(place for place in places(world.nodes) if place.node_rank == node)
+        told, given = read[place.rank]
+        if problem := given.get("problem") or _command_problem(told, given):
+            print(f"Not yet. The command of node {node}: {problem}")
+            return
+        meetings.append((given["master_addr"], given["master_port"]))
+    if meetings != [meetings[0]] * len(meetings):
+        print("Not yet. All nodes need the same --master-addr and --master-port: those of node 0.")
+        return
+    print(f"Correct: torchrun reads {len(commands)} commands, and they say what the running ranks say.")
+
+
+def _command_problem(told: Mapping[str, str], given: Mapping[str, Any]) -> str:
+    size, nodes, node = (int(told[name]) for name in ("LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE", "GROUP_RANK"))
+    if given["standalone"]:
+        return "--standalone means one node; these nodes have to meet."
+    if given["nnodes"] != str(nodes):
+        return f"--nnodes is {nodes}, the number of nodes; yours is {given['nnodes']}."
+    if given["nproc_per_node"] != str(size):
+        return f"--nproc-per-node is {size}, the processes of this node; yours is {given['nproc_per_node']}."
+    if given["node_rank"] != node:
+        return f"--node-rank is {node}; yours is {given['node_rank']}."
+    if given["rdzv_backend"] != "static":
+        return "leave out --rdzv-backend: the nodes are told their numbers here."
+    if nodes > 1 and not given["master_port"]:
+        return "it names no --master-port, so torchrun would take one that others take too."
+    if nodes > 1 and given["master_addr"] in ("", "127.0.0.1", "localhost"):
+        return "without the --master-addr of node 0, a node looks for it on itself."
+    return ""
+
+
+def who_am_i(answer: Callable[[Mapping[str, str]], tuple[int, int]]) -> None:
+    """Grade how a program finds out who it is, under torchrun and under no launcher.
+
+    Args:
+        answer: ``who_am_i(environ)`` returns rank and world size from a process's environment, and (0, 1) where no
+            launcher has set anything. It runs on every rank.
+
+    Exercise of the chapter *from-spawn-to-torchrun*.
+    """
+    results = on_ranks(_ask_who, answer)
+    if results is None:
+        return
+    for told, launched, alone in results:
+        wanted = (int(told["RANK"]), int(told["WORLD_SIZE"]))
+        cases = ((launched, wanted, f"On rank {told['RANK']}"), (alone, (0, 1), "Without a launcher"))
+        for given, expected, where in cases:
+            if isinstance(given, str):
+                print(f"Not yet. {where}, your answer raised {given}")
+                return
+            if given != expected:
+                print(f"Not yet. {where}, rank and world size are {expected}; your answer is {_shown(given)}.")
+                return
+    print(f"Correct: {len(results)} ranks know who they are, and a program without a launcher is rank 0 of 1.")
+
+
+def _shown(given: tuple) -> str:
+    return repr(given[0] if len(given) == 1 else given)
+
+
+# -- what runs on a rank -----------------------------------------------------------------------------------------
+
+
+def _told() -> dict[str, str]:
+    return {name: os.environ[name] for name in TOLD}
+
+
+def _ask_who(answer: Callable) -> tuple:
+    """Answer for this rank as it is, and as a program that nobody launched."""
+    alone = {name: value for name, value in os.environ.items() if name not in TOLD}
+    return _told(), _safely(answer, dict(os.environ)), _safely(answer, alone)
+
+
+def _safely(answer: Callable, environ: dict) -> Any:
+    """Return an answer as a pair of whole numbers, a one-tuple with what else it is, or the text of its error."""
+    try:
+        given = answer(environ)
+    except Exception as error:
+        return describe(error)
+    pair = isinstance(given, (tuple, list)) and len(given) == 2 and all(type(number) is int for number in given)
+    return tuple(given) if pair else (given,)
+
+
+def _read_command(commands: list[str]) -> tuple[dict[str, str], dict]:
+    """Let torchrun's own parser read the command of this rank's node."""
+    from torch.distributed.run import get_args_parser
+
+    told = _told()
+    words = shlex.split(commands[int(told["GROUP_RANK"])])
+    if words[:1] != ["torchrun"]:
+        return told, {"problem": f"it begins with {words[0] if words else 'nothing'!r}, not with torchrun."}
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return told, vars(get_args_parser().parse_args(words[1:]))
+    except SystemExit:
+        return told, {"problem": f"torchrun says: {said.getvalue().strip().rpartition('error: ')[2]}."}
