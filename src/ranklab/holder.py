@@ -6,8 +6,8 @@ mounts and process ids of its own, which waits on a pipe that nobody else can wr
 ``kill -9``, closes the pipes; the first process of each host then ends, and the kernel ends everything that was
 started on the host. Namespaces have no names in the file system, so nothing is left and nothing can collide.
 
-It ends when its standard input is closed or its owner has gone. It reports one JSON line on its standard output:
-``{"pids": [the process that leads into each host]}`` or ``{"failed": sentence}``. Standard library only.
+It ends when it reads anything, or when its owner has gone, however suddenly. It reports one JSON line on its standard
+output: ``{"pids": [the process that leads into each host]}`` or ``{"failed": sentence}``. Standard library only.
 """
 
 from __future__ import annotations
@@ -56,11 +56,12 @@ def start_host(name: str) -> subprocess.Popen:
     return host
 
 
-def hold(owner: int) -> None:
-    """Wait until standard input is closed, or the owner has gone."""
+def hold(owner: int) -> bool:
+    """Wait until told to end, or the owner has gone; return whether it has gone."""
     while os.getppid() == owner:
-        if select.select([0], [], [], PERIOD)[0] and not os.read(0, 512):
-            return
+        if select.select([0], [], [], PERIOD)[0]:
+            return not os.read(0, 512)  # nothing: its end of the pipe was closed for it
+    return True
 
 
 def main() -> int:
@@ -77,12 +78,12 @@ def main() -> int:
         os.write(1, json.dumps(report).encode() + b"\n")
     except BrokenPipeError:  # the owner has gone
         return 1
-    hold(owner)
+    gone = hold(owner)
     for host in hosts:
         host.stdin.close()
     for host in hosts:  # nobody else may be there who waits for them
         host.wait()
-    if os.getppid() != owner and (home := os.environ.get(HOME)):
+    if gone and (home := os.environ.get(HOME)):
         shutil.rmtree(home, ignore_errors=True)  # the owner can no longer do it
     return 0
 

@@ -139,7 +139,7 @@ class Host:
         program = typed.split()[0] if typed.split() else ""
         package = PACKAGES.get(program)
         if status == 127 and package:
-            return f"{program} is not installed on this machine: sudo apt install {package}."
+            return f"{program} is not installed here: sudo apt install {package}."
         ended = f"was ended by signal {-status}" if status < 0 else f"failed with exit status {status}"
         return f"`{typed}` on {self.name} {ended}."
 
