@@ -3,7 +3,6 @@
 import os
 import shlex
 import sys
-import tempfile
 from pathlib import Path
 
 NOBODY = 65534
@@ -18,19 +17,18 @@ def ordinary_user() -> list[str]:
     if os.geteuid() != 0:
         return []
     needed = {Path(sys.base_prefix), Path(sys.prefix), Path(__file__).parents[1]}
-    script = ["set -e"]
-    aside = tempfile.mkdtemp(prefix="users-")
+    script = ["set -e", "aside=$(mktemp -d)"]
     for folder in {closed(path) for path in needed} - {None}:
         inside = [path for path in needed if path.is_relative_to(folder)]
-        kept = [f"{aside}/{number}" for number in range(len(inside))]
-        script.append(f"mount -t tmpfs -o mode=755 tmpfs {aside}")
+        kept = [f"$aside/{number}" for number in range(len(inside))]
+        script.append("mount -t tmpfs -o mode=755 tmpfs $aside")
         for path, copy in zip(inside, kept, strict=True):
             script.append(f"mkdir {copy}; mount --bind {shlex.quote(str(path))} {copy}")
         script.append(f"mount -t tmpfs -o mode=755 tmpfs {shlex.quote(str(folder))}")
         for path, copy in zip(inside, kept, strict=True):
             script.append(f"mkdir -p {shlex.quote(str(path))}; mount --bind {copy} {shlex.quote(str(path))}")
-        script.append(f"umount -l {aside}")
-    script.append(f'rmdir {aside}; exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups -- "$@"')
+        script.append("umount -l $aside")
+    script.append(f'rmdir $aside; exec setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups -- "$@"')
     return ["unshare", "--mount", "sh", "-c", "\n".join(script), "sh"]
 
 

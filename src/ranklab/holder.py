@@ -12,6 +12,7 @@ output: ``{"pids": [the process that leads into each host]}`` or ``{"failed": se
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -74,10 +75,8 @@ def main() -> int:
         report = {"pids": [host.pid for host in hosts]}
     except (OSError, RuntimeError) as error:
         report = {"failed": str(error)}
-    try:
+    with contextlib.suppress(BrokenPipeError):  # the owner has gone; it is noticed in a moment
         os.write(1, json.dumps(report).encode() + b"\n")
-    except BrokenPipeError:  # the owner has gone
-        return 1
     gone = hold(owner)
     for host in hosts:
         host.stdin.close()

@@ -314,9 +314,7 @@ def test_nothing_is_left_when_the_owner_is_killed(user, folder, number):
     text = """
         import ranklab, sys, time
         lab = ranklab.hosts(2, link="1gbit")
-        lab[0].popen(["setsid", "sleep", "600"])
-        time.sleep(0.2)
-        print("up", flush=True)
+        lab[0].popen(["sh", "-c", "echo up; setsid sleep 600"])
         time.sleep(600)
     """
     with program(text, mark, folder, user) as child:
@@ -334,9 +332,11 @@ def test_nothing_is_left_when_the_holder_is_killed(lab):
     with ranklab.hosts(2) as other:
         ours = spaces(psutil.Process(other._holder.pid).children(recursive=True))
         assert len(ours) == 4
-        process = other[1].popen(["setsid", "sleep", "600"])
+        process = other[1].popen(["sh", "-c", "echo up; setsid sleep 600"], stdout=subprocess.PIPE)
+        assert process.stdout.readline() == b"up\n"
         other._holder.kill()
         assert process.wait(5) == -signal.SIGKILL
+        process.stdout.close()
         deadline = time.monotonic() + 5
         while holders(ours):
             assert time.monotonic() < deadline
