@@ -1,6 +1,5 @@
 """Hosts without ranks: what runs there, what their link does, and that nothing of them stays."""
 
-import itertools
 import os
 import signal
 import subprocess
@@ -8,18 +7,15 @@ import sys
 import textwrap
 import time
 import uuid
-from pathlib import Path
 
 import psutil
 import pytest
-from users import ordinary_user
+from hosting import FORBIDDEN, MARK, WHY_NOT, gone, holders, machine, marked, program, spaces
 
 import ranklab
 from ranklab.errors import NoHosts, RanklabError, WorldError
 from ranklab.hosttools import PACKAGES
-from ranklab.leftovers import PREFIX
 
-MARK = "RANKLAB_TEST_MARK"
 # A megabyte from computer1 to computer2, in seconds.
 TRANSFER = """
 import socket, sys, time
@@ -38,16 +34,6 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20) as co
 """
 
 
-def allowed() -> str:
-    """Return why this machine allows no hosts, "" where it does."""
-    try:
-        ranklab.hosts(2).stop()
-    except NoHosts as why:
-        return str(why)
-    return ""
-
-
-WHY_NOT = allowed()
 pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
@@ -55,16 +41,6 @@ pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 def lab():
     with ranklab.hosts(2) as lab:
         yield lab
-
-
-@pytest.fixture(params=["this user", "ordinary user"])
-def user(request):
-    """The command in front of a program that makes it this user's, or an ordinary user's."""
-    if request.param == "this user":
-        return []
-    if os.geteuid() != 0:
-        pytest.skip("this user is an ordinary user")
-    return ordinary_user()
 
 
 def transfer(lab, size: int) -> tuple[str, float]:
@@ -76,74 +52,6 @@ def transfer(lab, size: int) -> tuple[str, float]:
         peer, got, seconds = server.stdout.read().split()
     assert int(got) == size
     return peer, size * 8 / float(seconds)
-
-
-def marked(mark: str) -> list[psutil.Process]:
-    """Return the processes that run with this mark in their environment."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except (psutil.NoSuchProcess, psutil.AccessDenied):
-            continue
-    return found
-
-
-def spaces(processes: list[psutil.Process]) -> set[str]:
-    """Return the network and mount namespaces of processes that are not this one's."""
-    found = set()
-    for process, kind in itertools.product(processes, ("net", "mnt")):
-        try:
-            found.add(os.readlink(f"/proc/{process.pid}/ns/{kind}"))
-        except OSError:
-            continue
-    return found - {os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "mnt")}
-
-
-def holders(of: set[str]) -> list[int]:
-    """Return the processes that are in one of these namespaces."""
-    found = []
-    for name, kind in itertools.product(filter(str.isdigit, os.listdir("/proc")), ("net", "mnt")):
-        try:
-            if os.readlink(f"/proc/{name}/ns/{kind}") in of and psutil.Process(int(name)).status() != "zombie":
-                found.append(int(name))
-        except (OSError, psutil.NoSuchProcess):
-            continue
-    return found
-
-
-def machine() -> tuple[str, str]:
-    """Return the interfaces and the mounts of this machine, as this process sees them."""
-    interfaces = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
-    return interfaces, Path("/proc/self/mounts").read_text()
-
-
-def gone(mark: str, of: set[str], folder: Path, seconds: float = 5.0) -> None:
-    """Wait until nothing of a marked program is left; fail after some seconds."""
-    deadline = time.monotonic() + seconds
-    while left := [*marked(mark), *holders(of), *folder.glob(f"{PREFIX}*")]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.02)
-
-
-def program(text: str, mark: str, folder: Path, user: list[str], **options) -> subprocess.Popen:
-    """Start a program that makes hosts, with a temporary folder of its own."""
-    folder.chmod(0o1777)
-    environment = {**os.environ, MARK: mark, "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [*user, sys.executable, "-c", textwrap.dedent(text)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
-
-
-@pytest.fixture
-def folder(tmp_path_factory):
-    """A folder that an ordinary user can reach, unlike pytest's own."""
-    import shutil
-    import tempfile
-
-    folder = Path(tempfile.mkdtemp(prefix="hosts-"))
-    yield folder
-    shutil.rmtree(folder)
 
 
 def test_hosts_have_names_and_addresses_and_find_each_other(lab):
@@ -380,9 +288,6 @@ def test_a_crash_between_any_two_steps_of_the_set_up_leaves_nothing(user, folder
     assert machine() == before
 
 
-FORBID = 'echo 0 >/proc/sys/user/max_net_namespaces; echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'
-
-
 def test_a_machine_that_forbids_namespaces_is_told_in_one_sentence(folder):
     text = """
         import ranklab
@@ -391,8 +296,7 @@ def test_a_machine_that_forbids_namespaces_is_told_in_one_sentence(folder):
         except ranklab.WorldError as error:
             print(error)
     """
-    forbidden = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID, "sh"]
-    with program(text, "", folder, forbidden) as child:
+    with program(text, "", folder, FORBIDDEN) as child:
         said = child.stdout.read()
     assert said.startswith("This machine allows no network namespaces (unshare failed: No space left on device). To al")
     assert said.count("\n") == 1
