@@ -59,7 +59,8 @@ def test_ranks_are_on_their_hosts(group):
 
 def test_gloo_uses_the_link_and_the_notebook_does_not(group):
     group.px(
-        "import psutil; mine = {c.laddr.ip.removeprefix('::ffff:') for c in psutil.Process().net_connections('tcp') if c.raddr}"
+        "import psutil\nconnections = [c for c in psutil.Process().net_connections('tcp') if c.raddr]\n"
+        "mine = {connection.laddr.ip.removeprefix('::ffff:') for connection in connections}"
     )
     lab = group.names["world"].hosts
     for rank, found in enumerate(group.names["world"].pull("mine")):
