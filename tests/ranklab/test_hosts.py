@@ -139,6 +139,12 @@ def test_signals_reach_the_program_and_its_own_end_is_told(lab):
         assert process.wait(5) == -signal.SIGKILL
 
 
+def test_a_command_that_is_ended_takes_along_what_it_has_started(lab):
+    with pytest.raises(RanklabError, match="was not finished after"):
+        lab[0].run("setsid sleep 601 & sleep 602", timeout=0.5)
+    assert lab[0].run(["ps", "-e", "-o", "args"]).splitlines()[1:] == ["cat", "ps -e -o args"]
+
+
 @pytest.mark.parametrize(
     ("names", "own", "other"),
     [("known", "address", "address"), ("unknown", "", ""), ("127.0.1.1", "127.0.1.1", "address")],
