@@ -6,12 +6,13 @@ mounts and process ids of its own, which waits on a pipe that nobody else can wr
 ``kill -9``, closes the pipes; the first process of each host then ends, and the kernel ends everything that was
 started on the host. Namespaces have no names in the file system, so nothing is left and nothing can collide.
 
-It ends when its standard input is closed or its owner has gone. It reports one JSON line on its standard output:
-``{"pids": [the process that leads into each host]}`` or ``{"failed": sentence}``. Standard library only.
+It ends when it reads anything, or when its owner has gone, however suddenly. It reports one JSON line on its standard
+output: ``{"pids": [the process that leads into each host]}`` or ``{"failed": sentence}``. Standard library only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -56,11 +57,12 @@ def start_host(name: str) -> subprocess.Popen:
     return host
 
 
-def hold(owner: int) -> None:
-    """Wait until standard input is closed, or the owner has gone."""
+def hold(owner: int) -> bool:
+    """Wait until told to end, or the owner has gone; return whether it has gone."""
     while os.getppid() == owner:
-        if select.select([0], [], [], PERIOD)[0] and not os.read(0, 512):
-            return
+        if select.select([0], [], [], PERIOD)[0]:
+            return not os.read(0, 512)  # nothing: its end of the pipe was closed for it
+    return True
 
 
 def main() -> int:
@@ -73,16 +75,14 @@ def main() -> int:
         report = {"pids": [host.pid for host in hosts]}
     except (OSError, RuntimeError) as error:
         report = {"failed": str(error)}
-    try:
+    with contextlib.suppress(BrokenPipeError):  # the owner has gone; it is noticed in a moment
         os.write(1, json.dumps(report).encode() + b"\n")
-    except BrokenPipeError:  # the owner has gone
-        return 1
-    hold(owner)
+    gone = hold(owner)
     for host in hosts:
         host.stdin.close()
     for host in hosts:  # nobody else may be there who waits for them
         host.wait()
-    if os.getppid() != owner and (home := os.environ.get(HOME)):
+    if gone and (home := os.environ.get(HOME)):
         shutil.rmtree(home, ignore_errors=True)  # the owner can no longer do it
     return 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -10,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import psutil
 
 from .errors import RanklabError
 from .hosttools import PACKAGES, search_path
@@ -38,8 +41,15 @@ class HostProcess(subprocess.Popen):
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Send SIGKILL to the process group of the program."""
+        """End the program and everything that it has started, in other sessions too, as torchrun does with workers."""
+        try:
+            family = psutil.Process(self.pid).children(recursive=True) if self.poll() is None else []
+        except psutil.NoSuchProcess:
+            family = []
         self.send_signal(signal.SIGKILL)
+        for process in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 class Host:
@@ -80,8 +90,8 @@ class Host:
             options: of ``subprocess.Popen``: ``stdout=``, ``cwd=``, ``text=`` …
 
         Returns:
-            The process. ``send_signal``, ``terminate`` and ``kill`` reach its whole group. A program that does not
-            exist shows as exit status 127.
+            The process. ``send_signal`` and ``terminate`` reach its process group, ``kill`` everything that it has
+            started. A program that does not exist shows as exit status 127.
 
         Raises:
             RanklabError: the lab has been stopped.
@@ -139,7 +149,7 @@ class Host:
         program = typed.split()[0] if typed.split() else ""
         package = PACKAGES.get(program)
         if status == 127 and package:
-            return f"{program} is not installed on this machine: sudo apt install {package}."
+            return f"{program} is not installed here: sudo apt install {package}."
         ended = f"was ended by signal {-status}" if status < 0 else f"failed with exit status {status}"
         return f"`{typed}` on {self.name} {ended}."
 

@@ -253,7 +253,8 @@ class Lab(Sequence):
             family = psutil.Process(holder.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             family = []
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError):  # it was killed
+            holder.stdin.write(b"end")
             holder.stdin.close()
         try:
             holder.wait(END_PATIENCE)

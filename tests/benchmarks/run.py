@@ -23,6 +23,8 @@ from rich.table import Table
 
 from ranklab.layout import LOOPBACK
 
+from . import link
+
 HERE = Path(__file__).parent
 BEGAN = "RANKLAB_BENCH_BEGAN"
 NAMES = {"fork": "ranklab", "spawn": "ranklab, spawn", "torchrun": "torchrun", "mp": "mp.spawn", "stock": "ipyparallel"}
@@ -189,7 +191,8 @@ def main() -> int:
     (options.out / "start.json").write_text(json.dumps(stored, indent=1) + "\n")
     draw(figures, options.out / "start.png")
     console.print(f"Figures are in {options.out / 'start.json'} and {options.out / 'start.png'}.")
-    return 0 if options.quick or all(value <= limit for _, value, limit in promises(figures)) else 1
+    link_kept = link.report(console, options.out, rounds=2 if options.quick else link.ROUNDS)
+    return 0 if options.quick or (link_kept and all(value <= limit for _, value, limit in promises(figures))) else 1
 
 
 if __name__ == "__main__":

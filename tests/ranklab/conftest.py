@@ -1,10 +1,13 @@
 """A notebook with ranks, shared by the tests of a module."""
 
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 from support import Notebook
+from users import ordinary_user
 
 os.environ["IPP_NONINTERACTIVE"] = "1"
 # Functions of a test that are sent to ranks come from modules that import support.py.
@@ -27,3 +30,21 @@ def notebook(bare_notebook):
     assert started.error is None, started.error
     yield bare_notebook
     bare_notebook.run("world.stop()")
+
+
+@pytest.fixture(params=["this user", "ordinary user"])
+def user(request):
+    """The command in front of a program that makes it this user's, or an ordinary user's."""
+    if request.param == "this user":
+        return []
+    if os.geteuid() != 0:
+        pytest.skip("this user is an ordinary user")
+    return ordinary_user()
+
+
+@pytest.fixture
+def folder(tmp_path_factory):
+    """A folder that an ordinary user can reach, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="hosts-"))
+    yield folder
+    shutil.rmtree(folder)

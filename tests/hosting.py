@@ -1,0 +1,89 @@
+"""What the tests of hosts share: programs that make hosts, and looks at what is left of them."""
+
+import itertools
+import os
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import psutil
+
+import ranklab
+from ranklab.errors import NoHosts
+from ranklab.leftovers import PREFIX
+
+MARK = "RANKLAB_TEST_MARK"
+# What runs after it finds a machine that gives no namespaces, whoever asks.
+FORBID_SCRIPT = 'echo 0 >/proc/sys/user/max_net_namespaces; echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'
+FORBIDDEN = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID_SCRIPT, "sh"]
+
+
+def allowed() -> str:
+    """Return why this machine allows no hosts, "" where it does."""
+    try:
+        ranklab.hosts(2).stop()
+    except NoHosts as why:
+        return str(why)
+    return ""
+
+
+WHY_NOT = allowed()
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """Return the processes that run with this mark in their environment."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get(MARK) == mark and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return found
+
+
+def spaces(processes: list[psutil.Process]) -> set[str]:
+    """Return the network and mount namespaces of processes that are not this one's."""
+    found = set()
+    for process, kind in itertools.product(processes, ("net", "mnt")):
+        try:
+            found.add(os.readlink(f"/proc/{process.pid}/ns/{kind}"))
+        except OSError:
+            continue
+    return found - {os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "mnt")}
+
+
+def holders(of: set[str]) -> list[int]:
+    """Return the processes that are in one of these namespaces."""
+    found = []
+    for name, kind in itertools.product(filter(str.isdigit, os.listdir("/proc")), ("net", "mnt")):
+        try:
+            if os.readlink(f"/proc/{name}/ns/{kind}") in of and psutil.Process(int(name)).status() != "zombie":
+                found.append(int(name))
+        except (OSError, psutil.NoSuchProcess):
+            continue
+    return found
+
+
+def machine() -> tuple[str, str]:
+    """Return the interfaces and the mounts of this machine, as this process sees them."""
+    interfaces = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
+    return interfaces, Path("/proc/self/mounts").read_text()
+
+
+def gone(mark: str, of: set[str], folder: Path, seconds: float = 5.0) -> None:
+    """Wait until nothing of a marked program is left; fail after some seconds."""
+    deadline = time.monotonic() + seconds
+    while left := [*marked(mark), *holders(of), *folder.glob(f"{PREFIX}*")]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.02)
+
+
+def program(text: str, mark: str, folder: Path, user: list[str], **options) -> subprocess.Popen:
+    """Start a program that makes hosts, with a temporary folder of its own."""
+    folder.chmod(0o1777)
+    environment = {**os.environ, MARK: mark, "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [*user, sys.executable, "-c", textwrap.dedent(text)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, **options)
