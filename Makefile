@@ -18,7 +18,7 @@ export PYTHONHASHSEED := 0
 export JUPYTER_PREFER_ENV_PATH := 1
 
 TESTS := $(wildcard tests/ranklab tests/bookkit tests/faults tests/site)
-NBVAL := --nbval --nbval-current-env --nbval-cell-timeout=120
+NBVAL := -p bookkit.needs --nbval --nbval-current-env --nbval-cell-timeout=120
 
 .DEFAULT_GOAL := help
 .PHONY: help run test book lab record bench check clean environment

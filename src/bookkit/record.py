@@ -4,7 +4,9 @@ import time
 
 from rich.table import Table
 
+from bookkit.errors import BookError
 from bookkit.execute import execute
+from bookkit.needs import missing
 from bookkit.normalise import normalise
 from bookkit.notebook import code_cells, read, write
 from bookkit.progress import console, progress
@@ -22,12 +24,16 @@ def record(paths, root):
 
     Raises:
         ChapterError: a chapter failed.
+        BookError: this machine lacks what a chapter needs, so its outputs would not be the real ones.
     """
     summary = Table("chapter", "cells", "seconds", box=None, pad_edge=False)
     try:
         for path in paths:
             title = str(path.relative_to(root))
-            total = sum(1 for _ in code_cells(read(path)))
+            before = read(path)
+            if needed := missing(before):
+                raise BookError(f"{title} needs {needed}: record it on a machine that has them.")
+            total = sum(1 for _ in code_cells(before))
             start = time.monotonic()
             with progress(title, total, "cells") as advance:
                 notebook = execute(path, title=title, advance=advance)

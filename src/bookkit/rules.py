@@ -11,10 +11,11 @@ from pathlib import Path
 
 from bookkit import leaks
 from bookkit.execute import EXPECTED_ERROR
+from bookkit.needs import NEEDS_HOSTS
 from bookkit.normalise import MEASURED
 from bookkit.notebook import cell_name, code_cells, read, tags
 
-TAGS = {"hide-input", EXPECTED_ERROR, MEASURED}
+TAGS = {"hide-input", EXPECTED_ERROR, MEASURED, NEEDS_HOSTS}
 MOST_BYTES = 300_000
 MOST_LINES = 20
 MOST_MEASURED = 2

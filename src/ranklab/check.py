@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .check_hosts import interface_for, wire_seconds
 from .check_launch import node_commands, rank_of, who_am_i
 from .grading import on_ranks as _on_ranks
 from .layout import Place, name_ranks, places
@@ -22,11 +23,13 @@ __all__ = [
     "cluster_numbers",
     "device_index",
     "draw_cluster",
+    "interface_for",
     "my_share",
     "node_commands",
     "rank_of",
     "sum_on_rank_zero",
     "who_am_i",
+    "wire_seconds",
 ]
 LENGTHS = (0, 1, 8, 10)
 NUMBERS = ("node_rank", "local_rank", "local_world_size", "world_size", "nnodes")

@@ -26,7 +26,6 @@ OWNED = {
     "rdzv_backend": 'write rdzv="c10d" or rdzv="static"',
     "rdzv_endpoint": "ranklab finds a free port",
     "rdzv_id": "ranklab names the job",
-    "master_addr": "ranklab knows where node 0 is",
     "master_port": "ranklab finds a free port",
     "log_dir": "ranklab keeps what each rank prints: run.outputs",
     "redirects": "ranklab keeps what each rank prints: run.outputs",
@@ -133,6 +132,7 @@ def read_launch(
     if hosts is not None and len(hosts) < len(nodes):
         raise WorldError(f"There are {len(hosts)} hosts for {len(nodes)} nodes: nproc_per_node has one number a host.")
     flags = dict(flags)
+    address = flags.pop("master_addr", None) or _address(hosts)
     standalone = flags.pop("standalone", False)
     if standalone and (len(nodes) > 1 or rdzv is not None):
         raise WorldError("standalone means one node that meets itself: leave it out for several nodes or with rdzv=.")
@@ -150,7 +150,7 @@ def read_launch(
         flags=tuple(_flags(flags)),
         launcher=launcher,
         names=tuple(str(getattr(host, "name", f"node {node}")) for node, host in enumerate(hosts or ())),
-        address=_address(hosts),
+        address=str(address),
     )
 
 

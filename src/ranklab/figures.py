@@ -14,6 +14,7 @@ from .errors import WorldError
 from .palette import INK, MUTED, PAPER, RULE, label_color, rank_color
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 WIDTH = 7.0
@@ -160,6 +161,30 @@ def node_map(environments: Sequence[Mapping[str, str]], title: str = "") -> Figu
     axes.set_aspect("equal")
     _title(axes, title)
     return figure
+
+
+def chart(title: str, across: str, up: str, height: float = 3.4) -> tuple[Figure, Axes]:
+    """Make an empty chart in the style of the book, for data that a chapter draws itself.
+
+    Args:
+        title: one sentence above it: what it shows.
+        across: what the horizontal axis is, with its unit.
+        up: what the vertical axis is, with its unit.
+        height: in inches.
+
+    Returns:
+        The figure, which the last line of a cell shows, and its matplotlib axes.
+
+    Used in the chapter *two-computers*.
+    """
+    figure, axes = _canvas(height)
+    axes.set_axis_on()
+    axes.grid(color=RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    _title(axes, title)
+    return figure, axes
 
 
 def _lanes(count: int):

@@ -20,7 +20,7 @@ LAYERS = [
     {"__main__"},
     {"doctor"},
     {"check", "magics"},
-    {"check_launch"},
+    {"check_hosts", "check_launch"},
     {"grading"},
     {"world", "torchrun"},
     {"cell", "recovery", "autopsy"},
