@@ -72,7 +72,7 @@ def test_what_runs_there_is_in_this_folder_and_sees_this_machines_files(lab, tmp
 
 
 def test_a_host_sees_only_its_own_processes(lab):
-    assert lab[0].run("echo $$; ls /proc | grep -c '^[0-9]'").split()[1] in {"4", "5"}  # cat, sh, ls, grep
+    assert lab[0].run(["ps", "-e", "-o", "comm="]).split() == ["cat", "ps"]
 
 
 def test_the_rate_of_the_link_can_be_changed(lab):
