@@ -6,6 +6,7 @@ whatever is broken.
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import os
 import platform
@@ -208,10 +209,15 @@ def _hosts() -> Finding:
     try:
         lab = Lab(2)
     except NoHosts as why:
-        return Finding("hosts", WARNING, why.reason, f"link= does without hosts. To allow them: {why.mend}.")
+        mend = f" To allow them: {why.mend}." if why.mend else ""
+        return Finding("hosts", WARNING, why.reason, f"link= does without hosts.{mend}")
+    knock = "import socket, sys; sys.exit(socket.socket().connect_ex((sys.argv[1], 9)) != int(sys.argv[2]))"
     with lab:
+        # Nobody listens there: to be refused is to be heard.
+        command = [sys.executable, "-I", "-S", "-c", knock, lab[1].name, str(errno.ECONNREFUSED)]
+        lab[0].run(command, timeout=DEADLINE)
         missing = "" if lab.can_delay() else "; a delay is not possible (the kernel has no netem)"
-        return Finding("hosts", OK, f"nodes can be hosts of their own, with a link of a set rate{missing}.")
+    return Finding("hosts", OK, f"nodes can be hosts of their own, with a link of a set rate{missing}.")
 
 
 def _shared_memory() -> Finding:

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from .choice import no_more
 from .deadman import HOME, OWNER
 from .errors import NoHosts, RanklabError, WorldError
 from .host import Host
@@ -50,6 +51,7 @@ class Lab(Sequence):
     Raises:
         NoHosts: this machine does not allow it; the sentence says how to allow it.
         WorldError: a number, name or network that makes no sense.
+        RanklabError: the system refused a file or a process.
 
     Used in the chapter *two-computers*.
     """
@@ -67,15 +69,19 @@ class Lab(Sequence):
         if names not in (KNOWN, UNKNOWN, DEBIAN):
             raise WorldError(f'names is "{KNOWN}", "{UNKNOWN}" or "{DEBIAN}", not {names!r}.')
         check_tools()
-        self.subnet = choose_subnet(subnet)
         self._hosts: list[Host] = []
         self._started: list[subprocess.Popen] = []
         self._holder: subprocess.Popen | None = None
         self._can_delay: bool | None = None
-        self._private = make_home() if home is None else None
-        self._home = home or self._private
+        self._private: Path | None = None
         try:
+            self.subnet = choose_subnet(subnet)
+            self._home = home or make_home()
+            self._private = None if home else self._home
             self._set_up(count, link or Link(), names)
+        except OSError as error:
+            self.stop()
+            raise RanklabError(no_more(error)) from error
         except BaseException as error:
             self.stop()
             if type(error) is RanklabError:
@@ -110,13 +116,14 @@ class Lab(Sequence):
                 env=environment,
                 start_new_session=True,  # a Ctrl-C in the terminal is not for it
             )
-            heard = select.select([self._holder.stdout], [], [], PATIENCE)[0]
-            line = self._holder.stdout.readline() if heard else b"no answer"
+            report = select.poll()  # select() takes no descriptor above 1023
+            report.register(self._holder.stdout, select.POLLIN)
+            line = self._holder.stdout.readline() if report.poll(PATIENCE * 1000) else b"no answer"
             if line.startswith(b"{"):
-                report = json.loads(line)
-                if "pids" in report:
-                    return report["pids"]
-                line = report["failed"].encode()
+                told = json.loads(line)
+                if "pids" in told:
+                    return told["pids"]
+                line = told["failed"].encode()
             said = said or line.decode(errors="replace").strip()
             self._release()
         raise forbidden(said)

@@ -10,6 +10,7 @@ import pytest
 from ranklab import doctor
 from ranklab.__main__ import told
 from ranklab.doctor import OK, PROBLEM, WARNING, Finding
+from ranklab.errors import NoHosts
 
 
 @pytest.mark.ranks
@@ -48,6 +49,17 @@ def test_a_name_that_does_not_resolve(monkeypatch):
     monkeypatch.setattr(doctor.socket, "getaddrinfo", fail)
     finding = doctor._name()
     assert finding.state == WARNING and "/etc/hosts" in finding.mend
+
+
+def test_hosts_that_this_machine_forbids_are_a_warning_with_the_mend(monkeypatch):
+    def forbid(_):
+        raise NoHosts("This machine allows no network namespaces (no).", "sudo sysctl something=1")
+
+    monkeypatch.setattr(doctor, "Lab", forbid)
+    finding = doctor._hosts()
+    assert finding.state == WARNING
+    assert finding.said == "This machine allows no network namespaces (no)."
+    assert finding.mend == "link= does without hosts. To allow them: sudo sysctl something=1."
 
 
 def test_too_little_memory(monkeypatch):
