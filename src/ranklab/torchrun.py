@@ -59,8 +59,8 @@ def torchrun(
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
         flags: further options of torchrun: ``max_restarts=3`` is ``--max-restarts=3``, ``standalone=True`` is
-            ``--standalone``, and ``master_addr="computer1"`` is what the nodes call node 0: its address where nothing is
-            said.
+            ``--standalone``, and ``master_addr="computer1"`` is what the nodes call node 0: its address where
+            nothing is said.
 
     Returns:
         What happened, also where it did not end well: see :class:`Run`.
