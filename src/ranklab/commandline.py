@@ -19,6 +19,7 @@ TORCHRUN = "torchrun"
 LAUNCHERS = (TORCHRUN, "torch.distributed.launch")
 PORT = "$PORT"
 RUN_ID = "job"
+LOOPBACK_ADDRESS = "127.0.0.1"
 # Options of torchrun that torchrun(...) sets itself, with what to write instead.
 OWNED = {
     "nnodes": "give one number a node: nproc_per_node=[2, 1]",
@@ -56,7 +57,7 @@ class Launch:
     flags: tuple[str, ...] = ()
     launcher: str = TORCHRUN
     names: tuple[str, ...] = ()
-    address: str = "127.0.0.1"
+    address: str = LOOPBACK_ADDRESS
 
     @property
     def size(self) -> int:
@@ -117,6 +118,7 @@ def read_launch(
     hosts: Sequence[Any] | None,
     flags: Mapping[str, object],
     launcher: str = TORCHRUN,
+    address: str | None = None,
 ) -> Launch:
     """Turn what a reader passed to ``ranklab.torchrun`` into a launch.
 
@@ -150,14 +152,8 @@ def read_launch(
         flags=tuple(_flags(flags)),
         launcher=launcher,
         names=tuple(str(getattr(host, "name", f"node {node}")) for node, host in enumerate(hosts or ())),
-        address=_address(hosts),
+        address=address or (str(getattr(hosts[0], "name", LOOPBACK_ADDRESS)) if hosts else LOOPBACK_ADDRESS),
     )
-
-
-def _address(hosts: Sequence[Any] | None) -> str:
-    if not hosts:
-        return "127.0.0.1"
-    return str(getattr(hosts[0], "address", "") or getattr(hosts[0], "name", "") or "127.0.0.1")
 
 
 def _nodes(value: object) -> tuple[int, ...]:

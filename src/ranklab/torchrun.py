@@ -37,6 +37,7 @@ def torchrun(
     hosts: Sequence[Any] | None = None,
     rdzv: str | None = None,
     launcher: str = TORCHRUN,
+    address: str | None = None,
     timeout: float = TIMEOUT,
     env: Mapping[str, object] | None = None,
     show: bool = True,
@@ -51,10 +52,12 @@ def torchrun(
         script: the program; its path counts from the notebook's folder.
         arguments: what the program gets.
         nproc_per_node: processes on one node, or one number a node: ``[2, 1]``.
-        hosts: one object a node with ``popen``, as a lab of hosts has; left out, all nodes are this machine.
+        hosts: one object a node with ``name`` and ``popen`` (as ``subprocess.Popen``), as a lab of hosts has; left
+            out, all nodes are this machine.
         rdzv: how nodes meet: "static" (node 0 is told) or "c10d"; left out, one node uses ``--standalone`` and several
             use "static".
         launcher: "torchrun", or "torch.distributed.launch" for what stood there before it.
+        address: where all nodes look for node 0; left out, the name of its host, or this machine's loopback address.
         timeout: seconds until everything is ended.
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
@@ -70,7 +73,7 @@ def torchrun(
 
     Used in the chapter *from-spawn-to-torchrun*.
     """
-    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher)
+    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher, address)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
         raise WorldError(f"timeout is a number of seconds greater than 0, not {timeout!r}.")
     return _Launching(launch, hosts, timeout, env).run(show)
