@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TIMEOUT = 60.0
 GRACE = 5.0
 POLL = 0.05
+COMMAND = "display:block;padding-left:2em;text-indent:-2em;"
+WORD = "display:inline-block;max-width:100%;text-indent:0;"
 COMMANDS = "margin:0 0 .6em;white-space:pre-wrap;overflow-wrap:anywhere;"
 # A program that imports only these makes its process group itself, or has none.
 PLAIN = {"torch", "numpy"}
@@ -114,7 +116,8 @@ class Run:
 
         panel = Panel(self._outcome)
         text = f"{self.commands}\n{panel.text()}".rstrip("\n")
-        commands = f'<pre class="rl-commands" style="{COMMANDS}">{html.escape(self.commands)}</pre>'
+        lines = "".join(map(_command_html, self.commands.splitlines()))
+        commands = f'<pre class="rl-commands" style="{COMMANDS}">{lines}</pre>'
         return {"text/plain": text, "text/html": commands + panel.html()}, panel.metadata()
 
     def _ipython_display_(self) -> None:
@@ -224,6 +227,12 @@ class _Launching:
         else:
             live.finish()
         return run
+
+
+def _command_html(line: str) -> str:
+    """Return a command that breaks between its words, not at the dashes in them, and is indented from there on."""
+    words = " ".join(f'<span style="{WORD}">{html.escape(word)}</span>' for word in line.split(" "))
+    return f'<span style="{COMMAND}">{words}</span>'
 
 
 def never_met(launch: Launch) -> str:
