@@ -43,6 +43,7 @@ class Agent:
         process: its warden.
         log: what torchrun itself wrote to stderr.
         ended_at: when it was first seen to have ended, None before.
+        stopped: whether it still ran when it was told to end.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Agent:
         self.folder.mkdir()
         self.log = Log(self.folder / "torchrun.stderr")
         self.ended_at: float | None = None
+        self.stopped = False
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
         torchrun = [sys.executable, "-m", launch.module, *options, *launch.program()]
@@ -131,6 +133,7 @@ class Agent:
 
     def release(self) -> None:
         """Tell the warden to end everything on this node; returns at once."""
+        self.stopped = self.stopped or self.running()
         with contextlib.suppress(BrokenPipeError):  # the warden has ended already
             self.process.stdin.close()
 

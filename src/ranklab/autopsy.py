@@ -117,10 +117,8 @@ def _of_agents(launch: Launch, agents: list[Agent], reason: str, timeout: float)
     if reason == "interrupted":
         return Failure("You stopped torchrun; nothing of it runs any more.")
     for agent in agents:
-        if reason != "finished" and agent.process.returncode in (0, -9):
-            continue  # it had ended well, or we have ended it
-        if (sentence := _why_failed(agent)) and agent.process.returncode:
-            return Failure(sentence, exit_code=agent.process.returncode)
+        if agent.process.returncode and not agent.stopped:
+            return Failure(_why_failed(agent), exit_code=agent.process.returncode)
     if reason in ("deadline", "trouble"):
         return _too_late(launch, agents, timeout)
     return None
@@ -193,7 +191,7 @@ def _end(
     elif outcome.state == "died":
         outcome.last_words = outcome.stderr
     elif outcome.state == "freed":
-        outcome.note = "still running"
+        outcome.note = "still running" if agent.stopped else "ended with its torchrun"
     return end
 
 

@@ -114,16 +114,17 @@ def who_am_i(answer: Callable[[Mapping[str, str]], tuple[int, int]]) -> None:
     results = on_ranks(_ask_who, answer)
     if results is None:
         return
-    for told, launched, alone in results:
-        wanted = (int(told["RANK"]), int(told["WORLD_SIZE"]))
-        cases = ((launched, wanted, f"On rank {told['RANK']}"), (alone, (0, 1), "Without a launcher"))
-        for given, expected, where in cases:
-            if isinstance(given, str):
-                print(f"Not yet. {where}, your answer raised {given}")
-                return
-            if given != expected:
-                print(f"Not yet. {where}, rank and world size are {expected}; your answer is {_shown(given)}.")
-                return
+    cases = [
+        (f"On rank {told['RANK']}", launched, (int(told["RANK"]), int(told["WORLD_SIZE"])))
+        for told, launched, _ in results
+    ]
+    for where, given, expected in [*cases, ("Without a launcher", results[0][2], (0, 1))]:
+        if isinstance(given, str):
+            print(f"Not yet. {where}, your answer raised {given}")
+            return
+        if given != expected:
+            print(f"Not yet. {where}, rank and world size are {expected}; your answer is {_shown(given)}.")
+            return
     print(f"Correct: {len(results)} ranks know who they are, and a program without a launcher is rank 0 of 1.")
 
 

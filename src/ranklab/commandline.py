@@ -19,6 +19,7 @@ TORCHRUN = "torchrun"
 LAUNCHERS = (TORCHRUN, "torch.distributed.launch")
 PORT = "$PORT"
 RUN_ID = "job"
+LOOPBACK_ADDRESS = "127.0.0.1"
 # Options of torchrun that torchrun(...) sets itself, with what to write instead.
 OWNED = {
     "nnodes": "give one number a node: nproc_per_node=[2, 1]",
@@ -26,6 +27,7 @@ OWNED = {
     "rdzv_backend": 'write rdzv="c10d" or rdzv="static"',
     "rdzv_endpoint": "ranklab finds a free port",
     "rdzv_id": "ranklab names the job",
+    "master_addr": 'write address="computer1"',
     "master_port": "ranklab finds a free port",
     "log_dir": "ranklab keeps what each rank prints: run.outputs",
     "redirects": "ranklab keeps what each rank prints: run.outputs",
@@ -55,7 +57,7 @@ class Launch:
     flags: tuple[str, ...] = ()
     launcher: str = TORCHRUN
     names: tuple[str, ...] = ()
-    address: str = "127.0.0.1"
+    address: str = LOOPBACK_ADDRESS
 
     @property
     def size(self) -> int:
@@ -116,6 +118,7 @@ def read_launch(
     hosts: Sequence[Any] | None,
     flags: Mapping[str, object],
     launcher: str = TORCHRUN,
+    address: str | None = None,
 ) -> Launch:
     """Turn what a reader passed to ``ranklab.torchrun`` into a launch.
 
@@ -132,7 +135,6 @@ def read_launch(
     if hosts is not None and len(hosts) < len(nodes):
         raise WorldError(f"There are {len(hosts)} hosts for {len(nodes)} nodes: nproc_per_node has one number a host.")
     flags = dict(flags)
-    address = flags.pop("master_addr", None) or _address(hosts)
     standalone = flags.pop("standalone", False)
     if standalone and (len(nodes) > 1 or rdzv is not None):
         raise WorldError("standalone means one node that meets itself: leave it out for several nodes or with rdzv=.")
@@ -150,14 +152,8 @@ def read_launch(
         flags=tuple(_flags(flags)),
         launcher=launcher,
         names=tuple(str(getattr(host, "name", f"node {node}")) for node, host in enumerate(hosts or ())),
-        address=str(address),
+        address=address or (str(getattr(hosts[0], "name", LOOPBACK_ADDRESS)) if hosts else LOOPBACK_ADDRESS),
     )
-
-
-def _address(hosts: Sequence[Any] | None) -> str:
-    if not hosts:
-        return "127.0.0.1"
-    return str(getattr(hosts[0], "address", "") or getattr(hosts[0], "name", "") or "127.0.0.1")
 
 
 def _nodes(value: object) -> tuple[int, ...]:

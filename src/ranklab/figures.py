@@ -96,18 +96,22 @@ def launches(starts: Mapping[str, Sequence[Sequence[Event]]], title: str = "") -
 
     Used in the chapter *from-spawn-to-torchrun*.
     """
-    rows = [(name, rank, lane) for name, ranks in starts.items() for rank, lane in enumerate(ranks)]
-    figure, axes = _lanes(len(rows))
-    axes.set_yticks(
-        range(len(rows)), [f"{name}, rank {rank}" if rank == 0 else f"rank {rank}" for name, rank, _ in rows]
-    )
-    last = max(end for _, _, lane in rows for _, _, end in lane)
-    for row, (_, rank, lane) in enumerate(rows):
-        for number, (label, start, end) in enumerate(lane):
-            color, ink = (RULE, INK) if number == 0 else (rank_color(rank), label_color(rank))
-            axes.barh(row, end - start, left=start, height=LANE, color=color, edgecolor=PAPER, linewidth=1)
-            if end - start > 0.017 * last * len(label):  # a label that has room
-                axes.text((start + end) / 2, row, label, ha="center", va="center", color=ink, fontsize=11)
+    last = max(end for ranks in starts.values() for lane in ranks for _, _, end in lane)
+    lanes = sum(len(ranks) for ranks in starts.values())
+    figure, axes = _lanes(lanes + len(starts))
+    ticks, row = {}, 0
+    for name, ranks in starts.items():
+        axes.text(0, row + 0.25, f" {name}", va="center", color=INK, fontsize=13, weight="bold")
+        for rank, lane in enumerate(ranks):
+            row += 1
+            ticks[row] = f"rank {rank}"
+            for number, (label, start, end) in enumerate(lane):
+                color, ink = (RULE, INK) if number == 0 else (rank_color(rank), label_color(rank))
+                axes.barh(row, end - start, left=start, height=0.8, color=color, edgecolor=PAPER, linewidth=1)
+                if end - start > 0.017 * last * len(label):  # a label that has room
+                    axes.text((start + end) / 2, row, label, ha="center", va="center", color=ink, fontsize=12)
+        row += 1
+    axes.set_yticks(list(ticks), ticks.values())
     axes.set_xlabel("time since the command in s")
     axes.set_xlim(0, last)
     _title(axes, title)

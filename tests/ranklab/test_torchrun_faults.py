@@ -94,10 +94,18 @@ def test_a_killed_torchrun_is_told_and_its_ranks_end(tmp_path):
     assert seconds < 30
 
 
+def test_a_killed_torchrun_of_one_node_is_told(tmp_path):
+    then = "if os.environ['RANK'] == '1': os.kill(os.getppid(), signal.SIGKILL)"
+    run, seconds = launch(**waiting(tmp_path, then), nproc_per_node=[1, 1])
+    assert str(run.failure) == "torchrun on node 1 was killed by signal 9; its ranks ended with it."
+    text = Panel(run._outcome).text()
+    assert "rank 1   ended with its torchrun" in text and "rank 0   still running" in text and seconds < 30
+
+
 class Here:
     """A host that is this machine."""
 
-    name, address = "computer1", "127.0.0.1"
+    name = "computer1"
 
     def popen(self, argv, **options):
         """Start a process as :class:`subprocess.Popen` does."""
@@ -116,7 +124,13 @@ class Nobody(Here):
 
 @pytest.mark.parametrize("rdzv", ["static", "c10d"])
 def test_a_node_that_never_comes_is_named_at_the_deadline(tmp_path, rdzv):
-    options = {"nproc_per_node": [1, 1], "hosts": [Here(), Nobody()], "rdzv": rdzv, "timeout": 8}
+    options = {
+        "nproc_per_node": [1, 1],
+        "hosts": [Here(), Nobody()],
+        "rdzv": rdzv,
+        "timeout": 8,
+        "address": "127.0.0.1",
+    }
     run, seconds = launch(program(tmp_path, HELLO), **options)
     assert str(run.failure) == "After 8 s: computer1 waits for computer2, which never came to the meeting point."
     assert run.failure.nodes == [1] and seconds < 12
@@ -124,7 +138,7 @@ def test_a_node_that_never_comes_is_named_at_the_deadline(tmp_path, rdzv):
 
 
 def test_hosts_run_their_own_torchrun(tmp_path):
-    run, _ = launch(program(tmp_path, HELLO), nproc_per_node=[1, 2], hosts=[Here(), Here()])
+    run, _ = launch(program(tmp_path, HELLO), nproc_per_node=[1, 2], hosts=[Here(), Here()], address="127.0.0.1")
     assert run.failure is None, run.failure
     assert [output.split()[0] for output in run.outputs] == ["0", "1", "2"]
 
