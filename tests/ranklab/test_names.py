@@ -42,32 +42,32 @@ def unknown():
 
 @pytest.mark.parametrize("rdzv", ["static", "c10d"])
 def test_real_addresses_need_nothing(known, rdzv):
-    assert_met(launch(known, rdzv=rdzv, master_addr="computer1"))
+    assert_met(launch(known, rdzv=rdzv))
 
 
 def test_static_with_a_loopback_name_meets_and_cannot_connect(debian):
-    run = launch(debian)
+    run = launch(debian, address=debian[0].address)
     assert "connectFullMesh failed" in run.failure.error
     assert "remote=[127.0.1.1]" in run.failure.error
-    assert_met(launch(debian, env=INTERFACE))
+    assert_met(launch(debian, env=INTERFACE, address=debian[0].address))
 
 
 def test_c10d_with_a_loopback_name_has_no_host_for_the_meeting(debian):
-    run = launch(debian, rdzv="c10d", timeout=10)
+    run = launch(debian, rdzv="c10d", address=debian[0].address, timeout=10)
     assert str(run.failure).startswith("After 10 s")
     # By name, computer1 knows that the endpoint is itself.
-    assert_met(launch(debian, rdzv="c10d", master_addr="computer1", env=INTERFACE))
+    assert_met(launch(debian, rdzv="c10d", env=INTERFACE))
 
 
 def test_static_without_a_name_uses_loopback(unknown):
-    run = launch(unknown)
+    run = launch(unknown, address=unknown[0].address)
     assert "connectFullMesh failed" in run.failure.error
     assert "remote=[127.0.0.1]" in run.failure.error
-    assert_met(launch(unknown, env=INTERFACE))
+    assert_met(launch(unknown, address=unknown[0].address, env=INTERFACE))
 
 
 def test_c10d_without_a_name_ends_at_once(unknown):
-    run = launch(unknown, rdzv="c10d")
+    run = launch(unknown, rdzv="c10d", address=unknown[0].address)
     assert "gaierror" in str(run.failure)
     assert run.seconds < 15
 
@@ -87,5 +87,5 @@ def test_c10d_without_a_name_works_where_each_agent_is_told_who_it_is(unknown):
 @pytest.mark.parametrize("rdzv", ["static", "c10d"])
 def test_a_meeting_place_that_one_side_does_not_know_is_waited_for_in_silence(known, rdzv):
     known[1].names = f"127.0.0.1 localhost\n{known[1].address} computer2\n"
-    run = launch(known, rdzv=rdzv, master_addr="computer1", timeout=10)
+    run = launch(known, rdzv=rdzv, timeout=10)
     assert str(run.failure).startswith("After 10 s")
