@@ -21,7 +21,7 @@ TESTS := $(wildcard tests/ranklab tests/bookkit tests/faults tests/site)
 NBVAL := -p bookkit.needs --nbval --nbval-current-env --nbval-cell-timeout=120
 
 .DEFAULT_GOAL := help
-.PHONY: help run test book lab record bench check clean environment
+.PHONY: help run test book lab record bench check doctor clean environment
 
 help: ## List the verbs.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -50,6 +50,9 @@ bench: environment ## Measure the helper against torchrun, mp.spawn and stock ip
 
 check: environment ## Lint code and chapters, and look for leaks in chapters, files and built pages.
 	@exec $(RUN) -m bookkit check
+
+doctor: environment ## Say whether this machine is ready for the book, and how to mend what is not.
+	@exec $(RUN) -m ranklab doctor
 
 clean: ## Remove what was built and the caches; with ALL=1 also .venv.
 	@rm -rf _build .pytest_cache .ruff_cache src/*.egg-info

@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from .check_hosts import interface_for, wire_seconds
 from .check_launch import node_commands, rank_of, who_am_i
-from .grading import on_ranks as _on_ranks
+from .grading import on_ranks
 from .layout import Place, name_ranks, places
-from .trace import describe
+from .trace import cut_traceback, describe
 from .world import current
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "wire_seconds",
 ]
 LENGTHS = (0, 1, 8, 10)
+ROUNDS = 2
 NUMBERS = ("node_rank", "local_rank", "local_world_size", "world_size", "nnodes")
 
 
@@ -46,7 +48,7 @@ def my_share(answer: Callable[[list, int, int], list]) -> None:
     """
     for length in LENGTHS:
         items = list(range(length))
-        shares = _on_ranks(_call_with_places, answer, items)
+        shares = on_ranks(_call_with_places, answer, items)
         if shares is None:
             return
         for size in range(min(2, len(shares)), len(shares) + 1):
@@ -57,6 +59,8 @@ def my_share(answer: Callable[[list, int, int], list]) -> None:
 
 
 def _share_problem(items: list, shares: list) -> str:
+    if raised := [rank for rank, share in enumerate(shares) if isinstance(share, _Raised)]:
+        return f"{name_ranks(raised[:1])} raised {shares[raised[0]].words}"
     for rank, share in enumerate(shares):
         if not isinstance(share, list):
             return f"rank {rank} returned {type(share).__name__}, not a list."
@@ -78,22 +82,44 @@ def sum_on_rank_zero(answer: Callable[[int], int | None]) -> None:
     """Grade a sum over all ranks that only rank 0 returns.
 
     Args:
-        answer: ``total(value)`` runs on every rank, inside a process group, with value = 10 ** rank. It returns
-            the sum on rank 0 and None on the others. An answer that hangs is ended after five seconds.
+        answer: ``total(value)`` runs on every rank, inside a process group, twice, with another value on each rank
+            and in each round. It returns the sum as a number on rank 0 and None on the others. An answer that hangs
+            is ended after five seconds.
 
     Exercise of the chapter *your-first-ranks*.
     """
     # Importing torch and meeting take their time; the deadline is for the answer alone.
-    if _on_ranks(_make_group, deadline=None) is None or (results := _on_ranks(_call_in_group, answer)) is None:
+    if on_ranks(_make_group, deadline=None) is None:
         return
-    expected = sum(10**rank for rank in range(len(results)))
-    if results[0] != expected:
-        print(f"Not yet. Rank 0 returned {results[0]!r}; one process that adds all values gets {expected}.")
-    elif talkers := [rank for rank, result in enumerate(results) if rank and result is not None]:
-        said = results[talkers[0]]
-        print(f"Not yet. {name_ranks(talkers)} should return None, but rank {talkers[0]} returned {said!r}.")
-    else:
-        print(f"Correct: rank 0 has {expected}, the others have None, and nobody waits.")
+    for _ in range(ROUNDS):
+        values = _draw_values(current().size)
+        if (results := on_ranks(_call_in_group, answer, values)) is None:
+            return
+        if problem := _total_problem(results, values):
+            print(f"Not yet. {problem}")
+            return
+    print("Correct: in two rounds rank 0 had the sum, the others had None, and nobody waited.")
+
+
+def _draw_values(size: int) -> list[int]:
+    """One value a rank, no two alike and none of them known before: an answer cannot be written down."""
+    return random.sample(range(1, 1000), size)
+
+
+def _total_problem(results: list, values: list[int]) -> str:
+    total, expected = results[0], sum(values)
+    alone = f"one process that adds {', '.join(map(str, values[:-1]))} and {values[-1]} gets {expected}."
+    if total is None:
+        return f"Rank 0 returned None; {alone}"
+    if isinstance(total, bool) or not isinstance(total, (int, float)):
+        mend = " item() takes the number out of it." if hasattr(total, "item") else ""
+        return f"Rank 0 returned a {type(total).__name__}, not a number.{mend}"
+    if total != expected:
+        own = "its own value" if total == values[0] else str(total)
+        return f"Rank 0 returned {own}; {alone}"
+    if talkers := [rank for rank, result in enumerate(results) if rank and result is not None]:
+        return f"{name_ranks(talkers)} should return None, but rank {talkers[0]} returned {results[talkers[0]]!r}."
+    return ""
 
 
 def draw_cluster(seed: int) -> list[int]:
@@ -122,7 +148,7 @@ def cluster_numbers(answer: Callable[[int, list[int]], Mapping[str, int]]) -> No
     Exercise of the chapter *rank-local-rank-world-size*.
     """
     world = current()
-    live = _on_ranks(_own_place)
+    live = on_ranks(_own_place)
     if live is None:
         return
     for nodes, truths in [(world.nodes, live), *((nodes, places(nodes)) for nodes in ((1, 3), (2, 2, 2), (8, 8)))]:
@@ -148,54 +174,72 @@ def _place_problem(answer: Callable, truth: Place, nodes: list[int]) -> str:
     return ""
 
 
-def device_index(answer: Callable[[int, list[int]], int]) -> None:
-    """Grade the choice of a GPU under five ways of launching on a node with eight GPUs.
+def device_index(answer: Callable[[int, list[list[int]]], int]) -> None:
+    """Grade the choice of a GPU under six ways of launching on a node with eight GPUs.
 
     Args:
-        answer: ``device_index(local_rank, visible)`` returns the index for ``torch.cuda.set_device``, or raises where
-            the process has no GPU of its own. ``visible`` lists the GPUs of the node that this process can see, as
-            ``CUDA_VISIBLE_DEVICES`` does.
+        answer: ``device_index(local_rank, seen)`` returns the index for ``torch.cuda.set_device``, or raises where
+            the process has no GPU of its own. ``seen[i]`` lists the GPUs of the node that the process with local
+            rank i can see, in the order of its ``CUDA_VISIBLE_DEVICES``.
 
     Exercise of the chapter *rank-local-rank-world-size*.
     """
-    for case, local_rank, visible, wanted in LAUNCHES:
-        if problem := _device_problem(answer, local_rank, list(visible), wanted):
-            print(f"Not yet. {case}: local rank {local_rank} sees cards {list(visible)}. {problem}")
+    for case, seen, local_rank, wanted in CASES:
+        if problem := _device_problem(answer, local_rank, [list(gpus) for gpus in seen], wanted):
+            print(f"Not yet. {case}: local rank {local_rank} sees GPUs {list(seen[local_rank])}. {problem}")
             return
-    print(f"Correct: in all {len(LAUNCHES)} cases a rank has a card of its own, or an error says that it has none.")
+    print(f"Correct: in all {len(CASES)} cases a rank has a GPU of its own, or an error says that it has none.")
 
 
-def _device_problem(answer: Callable, local_rank: int, visible: list[int], wanted: int | None) -> str:
+def _device_problem(answer: Callable, local_rank: int, seen: list[list[int]], wanted: int | None) -> str:
+    visible = list(seen[local_rank])
     try:
-        index = answer(local_rank, visible)
+        index = answer(local_rank, seen)
     except Exception as error:
         return "" if wanted is None else f"Your answer raised {describe(error)}"
     if wanted is None:
-        return f"None of them is its own; your answer is {index!r} instead of an error."
-    if not isinstance(index, int) or not 0 <= index < len(visible):
+        return f"None is its own: the others see the same. Your answer is {index!r} instead of an error."
+    if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(visible):
         return f"There is no index {index!r} in that list."
     if visible[index] != wanted:
-        return f"Your answer is index {index}, card {visible[index]}, which belongs to another rank."
+        return f"Your answer is index {index}, GPU {visible[index]}, which belongs to another rank."
     return ""
 
 
-# How the job is launched, the local rank, the cards it sees, the one that is its own (None: there is none).
-LAUNCHES = [
-    *[("torchrun, eight processes", rank, range(8), rank) for rank in range(8)],
-    *[("CUDA_VISIBLE_DEVICES=4,5 torchrun, two processes", rank, (4, 5), 4 + rank) for rank in range(2)],
-    *[("srun --gpus-per-task=1, eight tasks", rank, (rank,), rank) for rank in range(8)],
-    *[("CUDA_VISIBLE_DEVICES=7,3 torchrun, two processes", rank, (7, 3), (7, 3)[rank]) for rank in range(2)],
-    *[("CUDA_VISIBLE_DEVICES=4,5 torchrun, four processes", rank, (4, 5), None) for rank in (2, 3)],
+# How the job is launched, what each process of the node sees, and the GPU that each process should take. Where there
+# are more processes than GPUs, None marks those that have none; what the others do is left to the answer.
+LAUNCHES: list[tuple[str, Sequence[Sequence[int]], Mapping[int, int | None]]] = [
+    ("torchrun, eight processes", [range(8)] * 8, {rank: rank for rank in range(8)}),
+    ("CUDA_VISIBLE_DEVICES=4,5 torchrun, two processes", [(4, 5)] * 2, {0: 4, 1: 5}),
+    ("srun --gpus-per-task=1, eight tasks", [(gpu,) for gpu in range(8)], {rank: rank for rank in range(8)}),
+    ("CUDA_VISIBLE_DEVICES=7,3 torchrun, two processes", [(7, 3)] * 2, {0: 7, 1: 3}),
+    ("CUDA_VISIBLE_DEVICES=4 torchrun, two processes", [(4,)] * 2, {1: None}),
+    ("CUDA_VISIBLE_DEVICES=4,5 torchrun, four processes", [(4, 5)] * 4, {2: None, 3: None}),
 ]
+CASES = [(case, seen, rank, wanted) for case, seen, own in LAUNCHES for rank, wanted in own.items()]
 
 
 # -- what runs on a rank, and how it comes back ------------------------------------------------------------------
 
 
+@dataclass
+class _Raised:
+    """An error in the place of an answer: ``words`` says what was raised, and where in the reader's cell."""
+
+    words: str
+
+
 def _call_with_places(answer: Callable, items: list) -> dict[int, Any]:
     """Answer for this rank in every world that is large enough to have it."""
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    return {size: answer(list(items), rank, size) for size in range(rank + 1, world_size + 1)}
+    shares = {}
+    for size in range(rank + 1, world_size + 1):
+        try:
+            shares[size] = answer(list(items), rank, size)
+        except Exception as error:
+            where = [line for line in cut_traceback(error)[:-1] if line.startswith("line")]
+            shares[size] = _Raised(", ".join([describe(error), *where[-1:]]))
+    return shares
 
 
 def _make_group() -> None:
@@ -205,10 +249,8 @@ def _make_group() -> None:
         dist.init_process_group()
 
 
-def _call_in_group(answer: Callable) -> Any:
-    import torch.distributed as dist
-
-    return answer(10 ** dist.get_rank())
+def _call_in_group(answer: Callable, values: list[int]) -> Any:
+    return answer(values[int(os.environ["RANK"])])
 
 
 def _own_place() -> Place:

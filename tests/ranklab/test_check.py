@@ -41,7 +41,9 @@ def last_takes_the_rest(items, rank, world_size):
         (lambda items, rank, world_size: [i + 1 for i in items[rank::world_size]], "not among the items"),
         (lambda items, rank, world_size: None, "rank 0 returned NoneType, not a list."),
         (lambda items, rank, world_size: [items[rank::world_size]], "is in a share but not among the items"),
-        (lambda items, rank: items, "raised TypeError"),
+        (lambda items, rank: items, "With 0 items on 2 ranks: rank 0 raised TypeError: "),
+        (lambda items, rank, world_size: items[rank], "With 0 items on 2 ranks: rank 0 raised IndexError: list index"),
+        (lambda items, rank, world_size: [items[0]] if rank == 3 else [], "With 0 items on 4 ranks: rank 3 raised"),
     ],
 )
 def test_my_share(notebook, capsys, answer, sentence):
@@ -51,6 +53,14 @@ def test_my_share(notebook, capsys, answer, sentence):
 def test_a_ceiling_leaves_ranks_without_work(notebook, capsys):
     """One item too many for the last rank: eight items on four ranks are fine, ten on three are 4, 4, 2."""
     assert "With 10 items on 3 ranks: the shares have [4, 4, 2] items" in verdict(capsys, check.my_share, ceiling_share)
+
+
+def test_an_error_in_a_share_is_told_with_its_line(notebook, capsys):
+    names = {"__name__": "__main__"}
+    source = "def first(items, rank, world_size):\n    here = rank\n    return [items[here]]\n"
+    exec(compile(source, "ipykernel_1/cell.py", "exec"), names)  # as a kernel names its cells
+    sentence = "With 0 items on 2 ranks: rank 0 raised IndexError: list index out of range, line 3 in first"
+    assert sentence in verdict(capsys, check.my_share, names["first"])
 
 
 def right_total(value):
@@ -102,19 +112,61 @@ def takes_the_maximum(value):
     return result.item() if dist.get_rank() == 0 else None
 
 
+def returns_the_tensor(value):
+    import torch
+    import torch.distributed as dist
+
+    result = torch.tensor(value)
+    dist.all_reduce(result)
+    return result if dist.get_rank() == 0 else None
+
+
+def forgets_to_return(value):
+    import torch
+    import torch.distributed as dist
+
+    result = torch.tensor(value)
+    dist.all_reduce(result)
+
+
+def adds_to_the_last_round(value):
+    import sys
+
+    import torch
+    import torch.distributed as dist
+
+    result = torch.tensor(value)
+    dist.all_reduce(result)
+    sys.rounds = getattr(sys, "rounds", 0) + result.item()
+    return sys.rounds if dist.get_rank() == 0 else None
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (right_total, "Correct: rank 0 has 1111"),
+        (right_total, "Correct: in two rounds rank 0 had the sum, the others had None, and nobody waited."),
         (only_rank_zero_calls, "Not yet. After 5 s: rank 0 waits in all_reduce for ranks 1–3"),
         (reduces_a_number, "ranks 0–3 raised TypeError: Invalid function argument"),
         (everyone_returns, "ranks 1–3 should return None, but rank 1 returned 1111."),
-        (forgets_to_reduce, "Rank 0 returned 1; one process that adds all values gets 1111."),
-        (takes_the_maximum, "Rank 0 returned 1000;"),
+        (forgets_to_reduce, "Rank 0 returned its own value; one process that adds 1, 10, 100 and 1000 gets 1111."),
+        (takes_the_maximum, "Rank 0 returned 1000; one process that adds"),
+        (returns_the_tensor, "Rank 0 returned a Tensor, not a number. item() takes the number out of it."),
+        (forgets_to_return, "Rank 0 returned None; one process that adds"),
+        (lambda value: True if value == 1 else None, "Rank 0 returned a bool, not a number."),
+        (lambda value: 1111 if value == 1 else None, "Rank 0 returned None; one process that adds 40, 30, 20 and 10"),
+        (adds_to_the_last_round, "Rank 0 returned 1211; one process that adds 40, 30, 20 and 10 gets 100."),
     ],
 )
-def test_sum_on_rank_zero(notebook, capsys, answer, sentence):
+def test_sum_on_rank_zero(notebook, capsys, monkeypatch, answer, sentence):
+    rounds = iter([[1, 10, 100, 1000], [40, 30, 20, 10]])
+    monkeypatch.setattr(check, "_draw_values", lambda size: next(rounds))
     assert sentence in verdict(capsys, check.sum_on_rank_zero, answer)
+
+
+def test_the_values_of_a_sum_are_new_every_time_and_no_two_alike():
+    drawn = [tuple(check._draw_values(4)) for _ in range(20)]
+    assert len(set(drawn)) > 15
+    assert all(len(set(values)) == 4 for values in drawn)
 
 
 def right_place(rank, nodes):
@@ -167,7 +219,23 @@ def test_a_drawn_cluster_is_uneven_and_the_same_for_the_same_seed():
         assert 4 <= sum(nodes) <= 6 and len(set(nodes)) > 1
 
 
-def right_device(local_rank, visible):
+def right_device(local_rank, seen):
+    sharing = [other for other, gpus in enumerate(seen) if gpus == seen[local_rank]]
+    if sharing.index(local_rank) >= len(seen[local_rank]):
+        raise ValueError("more processes than GPUs")
+    return sharing.index(local_rank)
+
+
+def all_or_nobody(local_rank, seen):
+    """As good an answer: where there are too few GPUs, nobody starts."""
+    if len({gpu for gpus in seen for gpu in gpus}) < len(seen):
+        raise ValueError("more processes than GPUs")
+    return 0 if len(seen[local_rank]) == 1 else local_rank
+
+
+def trusts_the_launcher(local_rank, seen):
+    """Look at one's own list only: right under srun, wrong where two processes were shown the same GPU."""
+    visible = seen[local_rank]
     if len(visible) == 1:
         return 0
     if local_rank >= len(visible):
@@ -178,15 +246,24 @@ def right_device(local_rank, visible):
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (right_device, "Correct"),
-        (lambda local_rank, visible: local_rank, "srun --gpus-per-task=1"),
-        (lambda local_rank, visible: 0 if len(visible) == 1 else local_rank, "your answer is 2 instead of an error"),
-        (lambda local_rank, visible: local_rank % len(visible), "your answer is 0 instead of an error"),
-        (lambda local_rank, visible: visible[local_rank % len(visible)], "CUDA_VISIBLE_DEVICES=4,5"),
-        (lambda local_rank, visible: 0, "belongs to another rank"),
-        (lambda local_rank, visible: local_rank + 8, "There is no index 8"),
-        (lambda local_rank, visible: None, "There is no index None"),
-        (lambda local_rank, visible: visible.index(local_rank), "Your answer raised ValueError"),
+        (right_device, "Correct: in all 23 cases"),
+        (all_or_nobody, "Correct: in all 23 cases"),
+        (
+            trusts_the_launcher,
+            "CUDA_VISIBLE_DEVICES=4 torchrun, two processes: local rank 1 sees GPUs [4]. None is its",
+        ),
+        (lambda local_rank, seen: local_rank, "srun --gpus-per-task=1, eight tasks: local rank 1 sees GPUs [1]. There"),
+        (
+            lambda local_rank, seen: 0 if len(seen[local_rank]) == 1 and len(seen) > 2 else local_rank,
+            "CUDA_VISIBLE_DEVICES=4 torchrun, two processes: local rank 1 sees GPUs [4]. None is its own: the others "
+            "see the same. Your answer is 1 instead of an error.",
+        ),
+        (lambda local_rank, seen: local_rank % len(seen[local_rank]), "Your answer is 0 instead of an error"),
+        (lambda local_rank, seen: seen[local_rank][local_rank % len(seen[local_rank])], "CUDA_VISIBLE_DEVICES=4,5"),
+        (lambda local_rank, seen: 0, "belongs to another rank"),
+        (lambda local_rank, seen: local_rank + 8, "There is no index 8"),
+        (lambda local_rank, seen: None, "There is no index None"),
+        (lambda local_rank, seen: seen[local_rank].index(local_rank), "Your answer raised ValueError"),
     ],
 )
 def test_device_index(capsys, answer, sentence):

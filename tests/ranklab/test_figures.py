@@ -40,6 +40,36 @@ def test_a_node_map_reads_text_and_numbers():
     assert texts == {"node 0", "node 1", "rank 0", "rank 1", "local 0"}
 
 
+def test_a_node_map_has_a_third_line_and_outlines_what_is_marked():
+    environments = [{"RANK": rank, "LOCAL_RANK": rank, "GROUP_RANK": 0} for rank in range(2)]
+    axes = ranklab.node_map(environments, notes=["guess 0", "guess 7"], marked=[1]).axes[0]
+    assert [text.get_text() for text in axes.texts][-3:] == ["rank 1", "local 1", "guess 7"]
+    _, first, second = axes.patches
+    assert first.get_edgecolor()[3] == 0 and second.get_edgecolor()[3] == 1
+    with pytest.raises(WorldError, match="2 ranks and 1 notes"):
+        ranklab.node_map(environments, notes=["guess 0"])
+
+
+@pytest.mark.parametrize("nodes", [[2, 1], [3, 3], [8, 8]])
+def test_the_text_of_a_node_map_fits_its_tiles(nodes):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    from ranklab.layout import places
+
+    environments = [
+        {"RANK": place.rank, "LOCAL_RANK": place.local_rank, "GROUP_RANK": place.node_rank} for place in places(nodes)
+    ]
+    figure = ranklab.node_map(environments, notes=["guess 0"] * sum(nodes))
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    tiles = [patch.get_window_extent() for patch in axes.patches[len(nodes) :]]
+    texts = [text.get_window_extent() for text in axes.texts[len(nodes) :]]
+    for number, text in enumerate(texts):
+        tile = tiles[number // 3]
+        assert tile.x0 < text.x0 and text.x1 < tile.x1
+        assert tile.y0 < text.y0 and text.y1 < tile.y1
+
+
 def test_the_same_data_gives_the_same_png():
     png = ranklab.timeline(EVENTS)._repr_png_()
     assert png == ranklab.timeline(EVENTS)._repr_png_()

@@ -57,6 +57,12 @@ WIDE = """() => {
 }"""
 
 
+# Text of a cell that is cut off or hidden behind a scroll bar of its own.
+CUT = """selector => [...document.querySelectorAll(selector)]
+  .filter(e => e.clientWidth && e.scrollWidth > e.clientWidth + 1)
+  .map(e => `${e.scrollWidth - e.clientWidth} px of ${e.textContent.trim().slice(0, 60)}`)"""
+
+
 def hexed(css):
     return "#" + "".join(f"{int(n):02x}" for n in re.findall(r"\d+", css)[:3])
 
@@ -92,6 +98,31 @@ def test_a_page_has_a_title_of_its_own_and_one_first_heading(visit, name):
 @pytest.mark.parametrize("width", [360, 390, 768])
 def test_no_page_scrolls_sideways_on_a_small_screen(visit, name, width):
     assert visit(name, width=width, height=844).page.evaluate(WIDE) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("width", [390, 1200, 1440])
+def test_nothing_that_was_printed_hides_behind_a_scroll_bar(visit, name, width):
+    page = visit(name, width=width).page
+    for title in page.locator("div.solution.toggle > p.admonition-title").all():
+        title.click()
+    assert page.evaluate(CUT, "div.cell_output, div.cell_output *") == []
+    if width >= 1200:
+        assert page.evaluate(CUT, "article pre") == []
+
+
+def test_a_copy_button_covers_no_code_until_it_is_wanted(visit):
+    page = visit(CHAPTERS[0]).page
+    code = page.locator("div.highlight:has(button.copybtn)").first
+    opacity = "e => getComputedStyle(e.querySelector('button.copybtn')).opacity"
+    assert code.evaluate(opacity) == "0"
+    code.hover()
+    assert code.evaluate(opacity) == "1"
+    page.mouse.move(0, 0)
+    code.locator("button.copybtn").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    assert code.evaluate(opacity) == "1"
 
 
 @pytest.mark.parametrize("name", PAGES)
