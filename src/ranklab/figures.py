@@ -228,14 +228,17 @@ def _lanes(count: int):
 def _canvas(height: float):
     import matplotlib
     from matplotlib.figure import Figure
+    from PIL import Image  # matplotlib brings it
 
     class Drawing(Figure):
         """A figure that a notebook shows as PNG by itself, without pyplot and its hidden current figure."""
 
         def _repr_png_(self) -> bytes:
-            stream = io.BytesIO()
-            self.savefig(stream, format="png", dpi=2 * self.dpi, metadata={"Software": None})
-            return stream.getvalue()
+            drawn, small = io.BytesIO(), io.BytesIO()
+            self.savefig(drawn, format="png", dpi=2 * self.dpi)
+            # A palette holds the few colours of a figure in a third of the bytes; every page loads them.
+            Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+            return small.getvalue()
 
     with matplotlib.rc_context(STYLE):
         figure = Drawing(figsize=(WIDTH, height), layout="constrained")

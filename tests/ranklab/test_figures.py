@@ -70,6 +70,19 @@ def test_the_text_of_a_node_map_fits_its_tiles(nodes):
         assert tile.y0 < text.y0 and text.y1 < tile.y1
 
 
+def test_a_palette_keeps_the_colours_of_the_ranks_and_makes_a_figure_small():
+    import io
+
+    from matplotlib.colors import to_hex
+    from PIL import Image
+
+    png = ranklab.timeline([[("", 0.0, 1.0)] for _ in range(8)])._repr_png_()
+    drawn = Image.open(io.BytesIO(png)).convert("RGB")
+    colours = {to_hex([part / 255 for part in colour]) for _, colour in drawn.getcolors(1 << 20)}
+    assert {rank_color(rank) for rank in range(8)} <= colours
+    assert len(png) < 30_000
+
+
 def test_the_same_data_gives_the_same_png():
     png = ranklab.timeline(EVENTS)._repr_png_()
     assert png == ranklab.timeline(EVENTS)._repr_png_()
