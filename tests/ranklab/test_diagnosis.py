@@ -57,10 +57,10 @@ def test_three_ranks_that_receive_in_a_circle():
 
 def test_a_cut_cable_explains_why_messages_do_not_come():
     ranks = [stuck(rank, "torch.distributed.all_reduce", collectives=[called(1, done=False)]) for rank in range(2)]
-    found = diagnosis.find(ranks, [(1, "computer2")])
+    found = diagnosis.find(ranks, cut=[(1, "computer2")])
     assert found.sentence == "ranks 0, 1 wait for messages, and the cable of computer2 is cut."
     assert found.mend == "world.hosts[1].restore() puts the cable back."
-    computing = diagnosis.find([stuck(0), stuck(1)], [(1, "computer2")])
+    computing = diagnosis.find([stuck(0), stuck(1)], cut=[(1, "computer2")])
     assert "cable" not in computing.sentence
 
 

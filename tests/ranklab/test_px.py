@@ -198,7 +198,7 @@ def test_an_error_that_is_its_own_cause_is_told_once(notebook):
 
 def test_an_endless_loop_ends_at_the_deadline(notebook):
     shown = notebook.px("while rank == 1:\n    pass", "--timeout 1")
-    assert str(shown.error) == "After 1 s: rank 1 works on and waits for no other rank."
+    assert str(shown.error) == "After 1 s: rank 1 is still at work, and waits for no other rank that torch knows of."
     assert "line" in shown.text and "rank 1   " in shown.text
     assert notebook.px("print(rank)").text.count("\n") == 3
 

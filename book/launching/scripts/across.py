@@ -17,8 +17,9 @@ dist.init_process_group("gloo", timeout=timedelta(seconds=60))
 rank, local_rank = dist.get_rank(), os.environ["LOCAL_RANK"]
 total = torch.tensor([rank])
 dist.all_reduce(total)
+where = f"rank {rank} of {dist.get_world_size()}, local rank {local_rank}"
+# The end of the line goes with it: ranks that share an output would mix their lines otherwise.
 print(
-    f"rank {rank} of {dist.get_world_size()}, local rank {local_rank} on {socket.gethostname()}: "
-    f"all ranks add up to {int(total)}"
+    f"{where} on {socket.gethostname()}: all ranks add up to {int(total)}\n", end=""
 )
 dist.destroy_process_group()
