@@ -26,8 +26,7 @@ def wire_seconds(answer: Callable[[float, Sequence[int], float], float]) -> None
     Exercise of the chapter *two-computers*.
     """
     for megabytes, nodes, mbit in WIRES:
-        carried = _carried(megabytes, nodes)
-        expected = carried * 8 / mbit
+        expected = _carried(megabytes, nodes) * 8 / mbit
         where = f"{megabytes} MB on nodes {list(nodes)} at {mbit} Mbit/s"
         try:
             given = answer(megabytes, list(nodes), mbit)
@@ -39,7 +38,7 @@ def wire_seconds(answer: Callable[[float, Sequence[int], float], float]) -> None
             return
         if abs(given - expected) > 1e-6 + 0.01 * expected:
             why = _why(given, expected, megabytes, nodes, mbit)
-            print(f"Not yet. {where}: a cable carries {carried:.4g} MB; expected {expected:.4g}, {why}")
+            print(f"Not yet. {where}: {why}")
             return
     print(f"Correct: {len(WIRES)} rings were counted message by message, and the cables need what you said.")
 
@@ -56,21 +55,22 @@ def _carried(megabytes: float, nodes: Sequence[int]) -> float:
 
 
 def _why(given: float, expected: float, megabytes: float, nodes: Sequence[int], mbit: float) -> str:
-    size = sum(nodes)
-    if len(nodes) == 1:
+    if not expected:
         return f"your answer is {given:.4g}: ranks of one computer use no cable."
-    if any(abs(given * 8 - each) < 0.01 * each for each in (expected, megabytes * 8 / mbit)):
-        return f"your answer is {given:.4g}: a byte has 8 bits."
-    if abs(given - megabytes * 8 / mbit) < 0.01 * expected:
-        return (
-            f"your answer is {given:.4g}: in a ring every rank passes on 2 (n − 1) / n of the data, not all of it once."
-        )
-    nodes_only = 2 * (len(nodes) - 1) / len(nodes) * megabytes * 8 / mbit
-    if abs(given - nodes_only) < 0.01 * expected:
-        return f"your answer is {given:.4g}: n counts ranks, here {size}, not computers."
-    if abs(given - expected * size) < 0.01 * expected * size or abs(given - 2 * expected) < 0.02 * expected:
-        return f"your answer is {given:.4g}: only one rank of a computer sends over its cable, and both ways at once."
-    return f"your answer is {given:.4g}."
+    size, once = sum(nodes), megabytes * 8 / mbit
+    told = f"your answer is {given / expected:.3g} times what the busiest cable needs"
+    slips = {
+        expected / 8: "a byte has 8 bits.",
+        once / 8: "a byte has 8 bits.",
+        once: "in a ring every rank passes on 2 (n − 1) / n of the data, not all of it once.",
+        2 * (len(nodes) - 1) / len(nodes) * once: f"n counts ranks, here {size}, not computers.",
+        size * expected: "only one rank of a computer sends over its cable.",
+        2 * expected: "a cable carries both directions at once.",
+    }
+    for slip, sentence in slips.items():
+        if abs(given - slip) < 0.01 * slip:
+            return f"{told}: {sentence}"
+    return f"{told}."
 
 
 def interface_for(answer: Callable[[str, Mapping[str, str]], str]) -> None:

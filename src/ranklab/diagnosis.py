@@ -109,7 +109,7 @@ def _severed(case: Case) -> Finding | None:
     names = " and ".join(name for _, name in case.cut)
     return Finding(
         f"{name_ranks(waiting)} {verb_of(waiting, 'wait')} for messages, and the cable of {names} is cut.",
-        "what is sent over a cut cable is lost, and nobody is told: TCP sends it again and again.",
+        "what is sent over a cut cable is lost; TCP sends it again and again, and gives up after minutes.",
         f"{' '.join(f'world.hosts[{number}].restore()' for number, _ in case.cut)} puts the cable back.",
     )
 

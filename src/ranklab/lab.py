@@ -277,7 +277,10 @@ class Lab(Sequence):
         return len(self._hosts)
 
     def __getitem__(self, number):
-        return self._hosts[number]
+        try:
+            return self._hosts[number]
+        except IndexError:
+            raise IndexError(f"this lab has {len(self)} hosts, lab[0] to lab[{len(self) - 1}]") from None
 
     def __enter__(self) -> Lab:
         return self

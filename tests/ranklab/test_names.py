@@ -72,20 +72,35 @@ def test_c10d_without_a_name_ends_at_once(unknown):
     assert run.seconds < 15
 
 
-def test_c10d_without_a_name_works_where_each_agent_is_told_who_it_is(unknown):
+@pytest.mark.parametrize("names", ["unknown", "127.0.1.1"])
+def test_c10d_works_where_each_agent_is_told_who_it_is(names):
+    with ranklab.hosts(2, names=names) as lab:
+        assert sorted(told_who_it_is(lab)) == ["all ranks add up to 1\n"] * 2
+
+
+def told_who_it_is(lab):
+    """Run across.py under two agents that get address and part in the meeting; return what the ranks said."""
     agents = []
-    for node, host in enumerate(unknown):
+    for node, host in enumerate(lab):
         command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=2", "--nproc-per-node=1"]
-        command += ["--rdzv-backend=c10d", f"--rdzv-endpoint={unknown[0].address}:29400", "--rdzv-id=job"]
+        command += ["--rdzv-backend=c10d", f"--rdzv-endpoint={lab[0].address}:29400", "--rdzv-id=job"]
         command += [f"--local-addr={host.address}", f"--rdzv-conf=is_host={int(node == 0)}", ACROSS]
         exports = [f"{name}={value}" for name, value in INTERFACE.items()]
         agents.append(host.popen(["env", *exports, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
-    said = [agent.communicate(timeout=60)[0].decode() for agent in agents]
-    assert sorted(line.split(": ")[1] for line in said) == ["all ranks add up to 1\n"] * 2, said
+    return [agent.communicate(timeout=60)[0].decode().partition(": ")[2] for agent in agents]
 
 
 @pytest.mark.parametrize("rdzv", ["static", "c10d"])
-def test_a_meeting_place_that_one_side_does_not_know_is_waited_for_in_silence(known, rdzv):
+def test_a_meeting_place_that_one_side_does_not_know_is_told_on_that_side(known, rdzv):
     known[1].names = f"127.0.0.1 localhost\n{known[1].address} computer2\n"
     run = launch(known, rdzv=rdzv, timeout=10)
     assert str(run.failure).startswith("After 10 s")
+    assert "addresses of (computer1" not in run.logs[0]
+    assert "cannot be retrieved" in run.logs[1]
+
+
+def test_a_cut_cable_is_told_on_the_side_that_is_missing(known):
+    known[1].cut()
+    run = launch(known, rdzv_conf="timeout=5")
+    assert "1/2 clients joined" in run.logs[0]
+    assert "No route to host" in run.logs[1]
