@@ -7,6 +7,7 @@ import io
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 from .grading import on_ranks
@@ -17,6 +18,9 @@ from .world import current
 CLUSTERS = ((2, 1), (3, 1, 2), (1, 4), (8, 8))
 TOLD = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE")
 IMPORTING = 30.0
+# What the exercise on commands asks for: a second cluster, where node 0 is, and the program.
+COMMANDED = ((2, 1, 3), (1, 2))
+ADDRESS, PROGRAM = "computer1", "train.py"
 
 
 def rank_of(answer: Callable[[int, int, list[int]], int]) -> None:
@@ -48,7 +52,7 @@ def rank_of(answer: Callable[[int, int, list[int]], int]) -> None:
 
 
 def node_commands(answer: Callable[[list[int]], Sequence[str]]) -> None:
-    """Grade the torchrun commands of a cluster: torchrun's own parser reads them on the running ranks.
+    """Grade the torchrun commands of two clusters: torchrun's own parser reads them on the running ranks.
 
     Args:
         answer: ``node_commands(nodes)`` returns one command a node, as typed there, where node i runs ``nodes[i]``
@@ -57,30 +61,60 @@ def node_commands(answer: Callable[[list[int]], Sequence[str]]) -> None:
     Exercise of the chapter *from-spawn-to-torchrun*.
     """
     world = current()
-    try:
-        commands = answer(list(world.nodes))
-    except Exception as error:
-        print(f"Not yet. Your answer raised {describe(error)}")
-        return
-    if not isinstance(commands, Sequence) or isinstance(commands, str) or len(commands) != len(world.nodes):
-        print(f"Not yet. There are {len(world.nodes)} nodes: return a list of {len(world.nodes)} commands.")
-        return
-    read = on_ranks(_read_command, [str(command) for command in commands], deadline=IMPORTING)
+    other = next(nodes for nodes in COMMANDED if nodes != tuple(world.nodes))
+    asked = []
+    for nodes, where in ((tuple(world.nodes), ""), (other, f"With nodes={list(other)}: ")):
+        commands = _commands(answer, nodes, where)
+        if commands is None:
+            return
+        asked.append(commands)
+    read = on_ranks(_read_commands, *asked, deadline=IMPORTING)
     if read is None:
         return
-    meetings = []
-    for node in range(len(world.nodes)):
-        # The first rank of a node has read the command of its node and knows its own environment.
-        place = next(place for place in places(world.nodes) if place.node_rank == node)
-        told, given = read[place.rank]
-        if problem := given.get("problem") or _command_problem(told, given):
-            print(f"Not yet. The command of node {node}: {problem}")
+    # The first rank of a node has read the command of its node and knows its own environment.
+    firsts = [next(place.rank for place in places(world.nodes) if place.node_rank == n) for n in range(len(asked[0]))]
+    live = [read[rank][:2] for rank in firsts]
+    imagined = [(_imagined(other, node), given) for node, given in enumerate(read[0][2])]
+    for cluster, where in ((live, ""), (imagined, f"With nodes={list(other)}: ")):
+        if problem := _cluster_problem(cluster):
+            print(f"Not yet. {where}{problem}")
             return
-        meetings.append((given["master_addr"], given["master_port"]))
-    if meetings != [meetings[0]] * len(meetings):
-        print("Not yet. All nodes need the same --master-addr and --master-port: those of node 0.")
-        return
-    print(f"Correct: torchrun reads {len(commands)} commands, and they say what the running ranks say.")
+    print(
+        f"Correct: torchrun reads {len(live)} commands, and they say what the running ranks say; "
+        f"those for nodes={list(other)} are right too."
+    )
+
+
+def _commands(answer: Callable[[list[int]], Sequence[str]], nodes: Sequence[int], where: str) -> list[str] | None:
+    """Return the commands for a cluster, or None after a sentence on why there are none."""
+    try:
+        commands = answer(list(nodes))
+    except Exception as error:
+        print(f"Not yet. {where}Your answer raised {describe(error)}")
+        return None
+    if not isinstance(commands, Sequence) or isinstance(commands, str) or len(commands) != len(nodes):
+        print(f"Not yet. {where}There are {len(nodes)} nodes: return a list of {len(nodes)} commands.")
+        return None
+    return [str(command) for command in commands]
+
+
+def _imagined(nodes: Sequence[int], node: int) -> dict[str, str]:
+    """Return what an agent of a cluster that does not run would tell the ranks of one node."""
+    return {
+        "LOCAL_WORLD_SIZE": str(nodes[node]),
+        "GROUP_WORLD_SIZE": str(len(nodes)),
+        "GROUP_RANK": str(node),
+    }
+
+
+def _cluster_problem(cluster: Sequence[tuple[Mapping[str, str], Mapping[str, Any]]]) -> str:
+    """Say what is wrong with the commands of a cluster; "" where nothing is."""
+    for node, (told, given) in enumerate(cluster):
+        if problem := given.get("problem") or _command_problem(told, given):
+            return f"The command of node {node}: {problem}"
+    if len({given["master_port"] for _, given in cluster}) > 1:
+        return "All nodes need the same --master-port: that of node 0."
+    return ""
 
 
 def _command_problem(told: Mapping[str, str], given: Mapping[str, Any]) -> str:
@@ -99,6 +133,10 @@ def _command_problem(told: Mapping[str, str], given: Mapping[str, Any]) -> str:
         return "it names no --master-port, so torchrun would take one that others take too."
     if nodes > 1 and given["master_addr"] in ("", "127.0.0.1", "localhost"):
         return "without the --master-addr of node 0, a node looks for it on itself."
+    if nodes > 1 and given["master_addr"] != ADDRESS:
+        return f"--master-addr is {ADDRESS}, where node 0 is; yours is {given['master_addr']}."
+    if PurePosixPath(given["training_script"]) != PurePosixPath(PROGRAM):
+        return f"the program is {PROGRAM}; yours is {given['training_script']}."
     return ""
 
 
@@ -155,17 +193,21 @@ def _safely(answer: Callable, environ: dict) -> Any:
     return tuple(given) if pair else (given,)
 
 
-def _read_command(commands: list[str]) -> tuple[dict[str, str], dict]:
-    """Let torchrun's own parser read the command of this rank's node."""
+def _read_commands(commands: list[str], others: list[str]) -> tuple[dict[str, str], dict, list[dict]]:
+    """Let torchrun's own parser read the command of this rank's node, and those of a cluster that does not run."""
+    told = _told()
+    return told, _read_command(commands[int(told["GROUP_RANK"])]), [_read_command(other) for other in others]
+
+
+def _read_command(command: str) -> dict:
     from torch.distributed.run import get_args_parser
 
-    told = _told()
-    words = shlex.split(commands[int(told["GROUP_RANK"])])
+    words = shlex.split(command)
     if words[:1] != ["torchrun"]:
-        return told, {"problem": f"it begins with {words[0] if words else 'nothing'!r}, not with torchrun."}
+        return {"problem": f"it begins with {words[0] if words else 'nothing'!r}, not with torchrun."}
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return told, vars(get_args_parser().parse_args(words[1:]))
+            return vars(get_args_parser().parse_args(words[1:]))
     except SystemExit:
-        return told, {"problem": f"torchrun says: {said.getvalue().strip().rpartition('error: ')[2]}."}
+        return {"problem": f"torchrun says: {said.getvalue().strip().rpartition('error: ')[2]}."}

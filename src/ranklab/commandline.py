@@ -132,6 +132,9 @@ def read_launch(
         what = "is a folder, not a program" if os.path.isdir(path) else "does not exist"
         raise WorldError(f"{path} {what}. The path counts from the folder of the notebook.")
     nodes = _nodes(nproc_per_node)
+    if hosts is not None and len(hosts) > 1 and isinstance(nproc_per_node, int):
+        numbers = ", ".join([str(nproc_per_node)] * len(hosts))
+        raise WorldError(f"There are {len(hosts)} hosts: give one number a host: nproc_per_node=[{numbers}].")
     if hosts is not None and len(hosts) < len(nodes):
         raise WorldError(f"There are {len(hosts)} hosts for {len(nodes)} nodes: nproc_per_node has one number a host.")
     flags = dict(flags)

@@ -53,7 +53,7 @@ def torchrun(
     Args:
         script: the program; its path counts from the notebook's folder.
         arguments: what the program gets.
-        nproc_per_node: processes on one node, or one number a node: ``[2, 1]``.
+        nproc_per_node: processes on one node, or one number a node: ``[2, 1]``; with several hosts, one number a host.
         hosts: one object a node with ``name`` and ``popen`` (as ``subprocess.Popen``), as a lab of hosts has; left
             out, all nodes are this machine.
         rdzv: how nodes meet: "static" (node 0 is told) or "c10d"; left out, one node uses ``--standalone`` and several

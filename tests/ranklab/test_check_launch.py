@@ -67,7 +67,7 @@ def commands(**change):
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (commands(), "Correct: torchrun reads 2 commands, and they say what the running ranks say."),
+        (commands(), "Correct: torchrun reads 2 commands, and they say what the running ranks say; those for"),
         (commands(nproc="--nproc_per_node 1"), "The command of node 1: --nproc-per-node is 2"),
         (commands(nproc="--nproc_node=2"), "torchrun says: unrecognized arguments: --nproc_node=2."),
         (commands(addr="--master_address=computer1"), "unrecognized arguments: --master_address=computer1."),
@@ -77,8 +77,16 @@ def commands(**change):
         (commands(rank=""), "The command of node 1: --node-rank is 1; yours is 0."),
         (commands(port=""), "it names no --master-port"),
         (commands(addr=""), "without the --master-addr of node 0, a node looks for it on itself."),
-        (commands(addr="--master-addr=computer{node}"), "All nodes need the same --master-addr and --master-port"),
-        (commands(port="--master-port=5{node}"), "All nodes need the same --master-addr and --master-port"),
+        (commands(addr="--master-addr=computer{node}"), "node 0: --master-addr is computer1, where node 0 is"),
+        (commands(addr="--master-addr=foo"), "--master-addr is computer1, where node 0 is; yours is foo."),
+        (commands(script="other.py"), "The command of node 0: the program is train.py; yours is other.py."),
+        (commands(script=""), "torchrun says: the following arguments are required: training_script"),
+        (lambda nodes: commands()([1, 2]), "With nodes=[2, 1, 3]: There are 3 nodes: return a list of 3 commands."),
+        (
+            lambda nodes: commands()([1, 2, 1][: len(nodes)]),
+            "With nodes=[2, 1, 3]: The command of node 0: --nproc-per-node is 2, the processes",
+        ),
+        (commands(port="--master-port=5{node}"), "All nodes need the same --master-port: that of node 0."),
         (commands(begin="torchrun --standalone"), "--standalone means one node"),
         (commands(begin="torchrun --rdzv-backend=c10d"), "leave out --rdzv-backend"),
         (commands(begin="python"), "it begins with 'python', not with torchrun."),

@@ -58,6 +58,8 @@ def test_arguments_are_quoted_as_a_shell_reads_them():
         ({"nproc_per_node": "gpu"}, "nproc_per_node is a whole number"),
         ({"nproc_per_node": True}, "nproc_per_node is a whole number"),
         ({"nproc_per_node": [2, 1], "hosts": [object()]}, "There are 1 hosts for 2 nodes"),
+        ({"nproc_per_node": 2, "hosts": [object()] * 2}, "give one number a host: nproc_per_node=[2, 2]."),
+        ({"hosts": [object()] * 2}, "There are 2 hosts: give one number a host: nproc_per_node=[1, 1]."),
         ({"rdzv": "etcd"}, 'rdzv is "static" or "c10d", or left out, not \'etcd\'.'),
         ({"nproc_per_node": [1, 1], "standalone": True}, "standalone means one node that meets itself"),
         ({"nnodes": 2}, "torchrun() sets --nnodes itself: give one number a node"),

@@ -1,4 +1,4 @@
-"""Fit a line: alone, or with as many ranks as a launcher starts.
+"""Fit a line to a curve: alone, or with as many ranks as a launcher starts.
 
 python train.py
 torchrun --standalone --nproc-per-node=2 train.py
@@ -15,10 +15,11 @@ if size > 1:
     dist.init_process_group()
 
 x = torch.linspace(-1, 1, 120, dtype=torch.float64)
-y = 3 * x + 2
-mine = slice(rank, None, size)  # 120 points divide by 1, 2, 3 and 4 ranks
+y = x**2 + 3 * x + 2
+share = len(x) // size  # 120 points divide by 1, 2, 3 and 4 ranks
+mine = slice(rank * share, (rank + 1) * share)
 weight = torch.zeros(2, dtype=torch.float64, requires_grad=True)
-for _ in range(200):
+for _ in range(20):
     loss = ((weight[0] * x[mine] + weight[1] - y[mine]) ** 2).mean()
     loss.backward()
     if size > 1:
