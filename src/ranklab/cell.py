@@ -50,7 +50,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
     Returns:
         What every rank left behind. No rank is still at work.
     """
-    before = {rank: kills(pid) for rank in range(world.size) if (pid := world.processes.pid(rank))}
+    before = kills(filter(None, map(world.processes.pid, range(world.size))))
     replies: dict = {}
     try:
         with _uninterrupted():  # a stop between two ranks would leave the first at work, and nobody to wait for it
@@ -83,13 +83,15 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
         elif outcome.rank not in alive:
             outcome.state = "died"
         if outcome.state == "died":
-            _look_back(world, outcome, before.get(outcome.rank, {}))
+            _look_back(world, outcome, before)
     result = summarise(outcomes, reason, timeout, alive, world.size, cell, world.processes.network.cut)
     for entry in result.ranks:
         if entry.rank in ended:
             entry.note = f"{entry.note}; it did not come back, and its process was ended".removeprefix("; ")
     if not result.headline and len(replies) > 1:
-        warn(result, _ask_all(world, replies, "cell"))
+        # One after the other: idle ranks answer in microseconds, and threads would take longer to start.
+        answers = {rank: world.processes.ask(rank, "cell") for rank in replies}
+        warn(result, {rank: answer for rank, answer in answers.items() if answer})
     return result
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,14 @@ from .deadman import all_run
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
+    import psutil
 
 # The hub admits an engine at a heartbeat; stock ipyparallel beats every 3 s. The number of misses keeps the time until
 # a silent engine counts as lost at a minute, because a busy machine may delay many beats.
 HEARTBEAT_MS = 100
 HEARTBEAT_MISSES = 600
 END_PATIENCE = 1.0
+POLL = 0.01
 QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
 
 
@@ -74,4 +77,16 @@ def kill_controller(cluster: ipp.Cluster) -> None:
         schedulers = psutil.Process(controller.pid).children(recursive=True)
     with contextlib.suppress(ProcessLookupError, PermissionError):  # all of it has ended
         os.killpg(controller.pid, signal.SIGKILL)
-    psutil.wait_procs(schedulers, timeout=END_PATIENCE)
+    deadline = time.monotonic() + END_PATIENCE
+    while any(map(_runs, schedulers)) and time.monotonic() < deadline:
+        time.sleep(POLL)
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Say whether a process has not ended; one that nobody has waited for yet has."""
+    import psutil
+
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

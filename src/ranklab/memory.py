@@ -5,6 +5,7 @@ Linux limits and counts memory by control group, in two versions. Standard libra
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,16 +52,17 @@ def free_memory_mb() -> int:
     return max(0, free) >> 20
 
 
-def kills(pid: int) -> dict[Path, int]:
-    """Return how many processes the system has killed for lack of memory, in the control groups of a process.
+def kills(pids: Iterable[int]) -> dict[Path, int]:
+    """Return how many processes the system has killed for lack of memory, in the control groups of some processes.
 
     Args:
-        pid: the process; nothing is known of one that has ended.
+        pids: the processes; nothing is known of one that has ended.
 
     Returns:
         File that counts, to count; ``/proc/vmstat`` counts for the whole machine.
     """
-    counters = [Path("/proc/vmstat"), *(folder / version.events for version, folder in _groups(pid))]
+    groups = {folder / version.events: None for pid in pids for version, folder in _groups(pid)}
+    counters = [Path("/proc/vmstat"), *groups]
     return {file: count for file in counters if (count := _number(file, "oom_kill")) is not None}
 
 
@@ -68,7 +70,7 @@ def shortage(before: dict[Path, int]) -> str:
     """Say in one sentence that memory was short, or "" where it was not.
 
     Args:
-        before: what :func:`kills` has told of the process that was killed since.
+        before: what :func:`kills` has told before.
     """
     for file, count in reversed(before.items()):
         if (_number(file, "oom_kill") or 0) > count:

@@ -48,7 +48,7 @@ def test_a_kill_is_told_with_the_limit_that_it_met(group):
     counter = own / version.events
     counter.write_text("low 0\noom_kill 3\n")
     limit(group, own, 256)
-    before = memory.kills(1)
+    before = memory.kills([1, 2])
     assert before[counter] == 3
     assert memory.shortage(before) == ""
     counter.write_text("low 0\noom_kill 4\n")
@@ -58,4 +58,4 @@ def test_a_kill_is_told_with_the_limit_that_it_met(group):
 
 
 def test_nothing_is_known_of_a_process_that_has_ended():
-    assert set(memory.kills(2**22 + 1)) <= {memory.Path("/proc/vmstat")}
+    assert set(memory.kills([2**22 + 1])) <= {memory.Path("/proc/vmstat")}
