@@ -74,7 +74,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
     output_deadline = time.monotonic() + OUTPUT_WAIT
     for reply in replies.values():
         reply.wait_for_output(max(0, output_deadline - time.monotonic()))
-    outcomes = [_outcome(world, rank, reply) for rank, reply in replies.items()]
+    outcomes = [_outcome(rank, reply) for rank, reply in replies.items()]
     alive = world.processes.alive()
     for outcome in outcomes:
         outcome.place = places.get(outcome.rank)
@@ -99,7 +99,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
 
 def _all_lost(world: World, replies: dict) -> CellOutcome:
     """End what is left of a world whose ranks cannot be reached any more."""
-    outcomes = [_outcome(world, rank, reply) for rank, reply in replies.items()]
+    outcomes = [_outcome(rank, reply) for rank, reply in replies.items()]
     headline = world.processes.lost()
     world.processes.stop()
     advice = "The next cell starts all ranks again, without variables; process groups are gone."
@@ -180,7 +180,7 @@ def _show(live: Live, world: World, replies: dict, timeout: float) -> None:
         return
     running = [rank for rank, reply in replies.items() if not reply.done()]
     soon = f"running for {live.seconds} s on {name_ranks(running)}, deadline {timeout:g} s" if running else ""
-    outcome = CellOutcome([_outcome(world, rank, reply, tail=3) for rank, reply in replies.items()], headline=soon)
+    outcome = CellOutcome([_outcome(rank, reply, tail=3) for rank, reply in replies.items()], headline=soon)
     for rank, place in _ask_all(world, running).items():
         entry = next(entry for entry in outcome.ranks if entry.rank == rank)
         entry.place, entry.traceback = place, place.get("lines", [])[-1:]
@@ -200,10 +200,10 @@ def _tell_freed(world: World, outcome: RankOutcome, cell: str) -> None:
         outcome.state, outcome.error = "freed", ""
 
 
-def _outcome(world: World, rank: int, reply, tail: int = 0) -> RankOutcome:
+def _outcome(rank: int, reply, tail: int = 0) -> RankOutcome:
     """Read what a rank has sent so far."""
-    # Not reply.metadata: it parses four dates a rank, which takes longer than all else here.
-    data = world.processes.client.metadata[reply.msg_ids[0]]
+    # Not reply.metadata (asyncresult.py, ipyparallel 9.2): it parses dates, which takes longer than all else here.
+    data = reply._metadata[0]
     outcome = RankOutcome(rank, clean(data["stdout"]), clean(data["stderr"]), displays=list(data["outputs"]))
     if tail:
         outcome.stdout = "\n".join(outcome.stdout.rstrip("\n").split("\n")[-tail:])
