@@ -5,12 +5,13 @@ torchrun --standalone --nproc-per-node=2 --max-restarts=1 stumbles.py
 
 import os
 
-import torch.distributed as dist
+from torch.distributed import TCPStore
 
 attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 print("start number", attempt, flush=True)
-dist.init_process_group()
-dist.barrier()  # rank 0 fails once every rank has started
+# The table of keys in which torchrun's agent keeps addresses; it outlives the ranks.
+store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+store.set(f"rank {os.environ['RANK']} has started {attempt}", "yes")
 if attempt == 0 and os.environ["RANK"] == "0":
+    store.wait(["rank 1 has started 0"])
     raise ConnectionError("the file server does not answer")
-dist.destroy_process_group()
