@@ -29,7 +29,7 @@ WORD = "display:inline-block;max-width:100%;text-indent:0;"
 COMMANDS = "margin:0 0 .6em;white-space:pre-wrap;overflow-wrap:anywhere;"
 # A program that imports only these makes its process group itself, or has none.
 PLAIN = {"torch", "numpy"}
-MEETS = {"init_process_group", "init_device_mesh"}
+MEETS = {"init_process_group", "init_device_mesh", "TCPStore"}
 
 
 def torchrun(
