@@ -26,8 +26,8 @@ NBVAL := -p bookkit.needs --nbval --nbval-current-env --nbval-cell-timeout=120
 help: ## List the verbs.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
 
-run: environment ## Execute every chapter on this machine's ranks and build the site from what they print.
-	@exec $(RUN) -m bookkit run
+run: environment ## Execute all chapters, or CH=path, on this machine's ranks and build the site from what they print.
+	@exec $(RUN) -m bookkit run $(CH)
 
 test: environment ## Run the tests, then execute every chapter and compare it with its stored outputs.
 	@exec $(RUN) -m bookkit.leash pytest $(TESTS)

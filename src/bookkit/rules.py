@@ -15,9 +15,11 @@ from bookkit.needs import NEEDS_HOSTS
 from bookkit.normalise import MEASURED
 from bookkit.notebook import cell_name, code_cells, read, tags
 
-TAGS = {"hide-input", EXPECTED_ERROR, MEASURED, NEEDS_HOSTS}
+HIDDEN = "hide-input"
+TAGS = {HIDDEN, EXPECTED_ERROR, MEASURED, NEEDS_HOSTS}
 MOST_BYTES = 300_000
 MOST_LINES = 20
+MOST_COLUMNS_FOLDED = 80
 MOST_MEASURED = 2
 MARKED_UP = ("text/html", "image/svg+xml")
 FILE_NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -231,6 +233,19 @@ def long_cell(chapter):
         lines = len(cell.source.strip().splitlines())
         if lines > MOST_LINES:
             yield index, f"it has {lines} lines; {MOST_LINES} are allowed"
+
+
+@rule("wide-fold", "break the line")
+def wide_fold(chapter):
+    """What is folded away stands in a box, so it holds less than other cells before a scroll bar comes."""
+    solution = False
+    for index, cell in enumerate(chapter.notebook.cells):
+        if cell.cell_type == "markdown":
+            solution = ("{solution-start}" in cell.source or solution) and "{solution-end}" not in cell.source
+        elif solution or HIDDEN in tags(cell):
+            widest = max(map(len, cell.source.splitlines()), default=0)
+            if widest > MOST_COLUMNS_FOLDED:
+                yield index, f"a line has {widest} columns; {MOST_COLUMNS_FOLDED} are allowed"
 
 
 @rule("magic", "let the magic be the first line of its cell")

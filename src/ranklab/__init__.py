@@ -15,14 +15,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .errors import RankError, RanklabError, RankTimeout, WorldError
-from .figures import node_map, timeline
+from .figures import node_map, owners, timeline
+from .launch.torchrun import torchrun
+from .meter import meter
 from .rank import device
-from .torchrun import torchrun
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .lab import Lab
+    from .lab.lab import Lab
     from .world import World
 
 __all__ = [
@@ -33,7 +34,9 @@ __all__ = [
     "check",
     "device",
     "hosts",
+    "meter",
     "node_map",
+    "owners",
     "start",
     "timeline",
     "torchrun",
@@ -80,7 +83,7 @@ def hosts(
         subnet: their network, ``"192.168.7.0/24"``; one that this machine does not use where nothing is said.
 
     Returns:
-        The lab, a sequence of :class:`ranklab.host.Host` and a context manager; ``lab.stop()`` ends it, and so does
+        The lab, a sequence of :class:`ranklab.lab.host.Host` and a context manager; ``lab.stop()`` ends it, and so does
         the end of the notebook, whichever way it ends.
 
     Raises:
@@ -92,8 +95,8 @@ def hosts(
         with ranklab.hosts(2, link="1gbit") as lab:
             print(lab[0].run("ping -c 3 computer2"))
     """
-    from .lab import Lab
-    from .rates import Link, read_delay, read_rate
+    from .lab.lab import Lab
+    from .lab.rates import Link, read_delay, read_rate
 
     return Lab(count, Link(read_rate(link), read_delay(delay)), names, subnet)
 

@@ -23,14 +23,14 @@ from pathlib import Path
 
 import psutil
 
-from . import leftovers
-from .choice import BASE_MB, RANK_MB, choose_launcher
+from .engines import leftovers
+from .engines.choice import BASE_MB, RANK_MB, choose_launcher
+from .engines.gpus import visible_gpus
+from .engines.ports import reserve_port
 from .errors import NoHosts
-from .gpus import visible_gpus
-from .lab import Lab
+from .hangs.memory import free_memory_mb
+from .lab.lab import Lab
 from .layout import LOOPBACK, places
-from .memory import free_memory_mb
-from .ports import reserve_port
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 TESTED = "2.13"
@@ -145,7 +145,7 @@ def _all_reduce(backend: str, size: int) -> Finding:
         for place in places([size]):
             environment = {**os.environ, **place.environment("127.0.0.1", port.getsockname()[1])}
             environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
-            program = [sys.executable, "-m", "ranklab.probe", backend]
+            program = [sys.executable, "-m", "ranklab.engines.probe", backend]
             ranks.append(subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True))
         problem = _finish(ranks)
     if problem:

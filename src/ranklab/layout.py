@@ -15,6 +15,9 @@ from .errors import WorldError
 
 SHOWN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 LOOPBACK = "lo0" if sys.platform == "darwin" else "lo"
+# torch asks for the name of every address that it connects to (torch/csrc/distributed/c10d/socket.cpp, 2.13). On one
+# machine that is ::ffff:127.0.0.1, which /etc/hosts has not: a name server that does not answer costs five seconds.
+IMPATIENT = ("RES_OPTIONS", "timeout:1 attempts:2")
 
 
 @dataclass(frozen=True)

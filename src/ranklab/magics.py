@@ -7,12 +7,12 @@ from ipyparallel.client.magics import ParallelMagics, exec_args, output_args
 from IPython import get_ipython
 from IPython.core import magic_arguments
 
-from . import cell as cells
 from . import world as worlds
+from .cells import cell as cells
+from .cells.panel import Panel, chip
 from .errors import RankError, RankTimeout, WorldError
 from .layout import read_ranks
 from .live import Live, publish
-from .panel import Panel, chip
 
 
 class RankMagics(ParallelMagics):

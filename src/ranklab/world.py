@@ -8,21 +8,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from . import cell as cells
-from .choice import FORK
+from .cells import cell as cells
+from .cells.nodemap import headline, html_map, text_map
+from .engines.choice import FORK
+from .engines.on_rank import read_variable
+from .engines.processes import Processes
 from .errors import ControllerLost, WorldError
+from .hangs.recovery import regroup
+from .lab.rates import Link, read_links
 from .layout import name_ranks, read_layout, shell_commands
 from .live import Live, publish
-from .nodemap import headline, html_map, text_map
-from .on_rank import read_variable
-from .processes import Processes
-from .rates import Link, read_links
-from .recovery import regroup
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
 
-    from .lab import Lab
+    from .lab.absent import AbsentHosts
+    from .lab.lab import Lab
 
 TIMEOUT = 60.0
 ATTEMPTS = 3
@@ -53,7 +54,7 @@ def start(
         launcher: "fork" (one process imports torch and becomes every rank), "spawn" (every rank imports torch for
             itself); left out, what is right on this machine.
         engines: "slurm", "ssh" or "mpi": ipyparallel's own launchers, for more than one machine.
-        elsewhere: ``hosts``, ``address`` and ``options`` of :class:`ranklab.elsewhere.Elsewhere`, with ``engines``.
+        elsewhere: ``hosts``, ``address`` and ``options`` of :class:`.Elsewhere`, with ``engines``.
 
     Returns:
         The running world; the same one again where it is asked for twice.
@@ -101,7 +102,7 @@ class World:
         nodes: processes on each node.
         timeout: seconds after which a cell counts as hung.
         launcher: "fork", "spawn", or None for what is right on this machine.
-        engines: "slurm", "ssh" or "mpi", with what goes to :class:`ranklab.elsewhere.Elsewhere`.
+        engines: "slurm", "ssh" or "mpi", with what goes to :class:`ranklab.engines.elsewhere.Elsewhere`.
         elsewhere: see there.
         links: what the cable of each node carries, where the nodes are hosts of their own.
 
@@ -135,7 +136,7 @@ class World:
     def _start(self) -> None:
         began = time.monotonic()
         if self._engines:
-            from .elsewhere import Elsewhere
+            from .engines.elsewhere import Elsewhere
 
             self.processes = Elsewhere(self.size, self._engines, **self._elsewhere)
             self.nodes, self.size = self.processes.nodes, self.processes.size
@@ -161,13 +162,11 @@ class World:
         return self.processes.launcher
 
     @property
-    def hosts(self) -> Lab:
+    def hosts(self) -> Lab | AbsentHosts:
         """The hosts of the nodes, a sequence: ``world.hosts[1].cut()``, ``world.hosts.rate("100mbit")``.
 
-        Raises:
-            WorldError: the nodes are no hosts of their own, and why.
-
-        Used in the chapter *two-computers*.
+        Where the nodes are no hosts of their own it is empty, so ``if world.hosts:`` asks; using it then raises a
+        ``WorldError`` that says why. Used in the chapters *two-computers*, *cost-of-talking* and *buckets*.
         """
         return self._require().processes.network.lab
 

@@ -23,7 +23,7 @@ from rich.table import Table
 
 from ranklab.layout import LOOPBACK
 
-from . import link
+from . import cost, ddp, link
 
 HERE = Path(__file__).parent
 BEGAN = "RANKLAB_BENCH_BEGAN"
@@ -192,7 +192,10 @@ def main() -> int:
     draw(figures, options.out / "start.png")
     console.print(f"Figures are in {options.out / 'start.json'} and {options.out / 'start.png'}.")
     link_kept = link.report(console, options.out, rounds=2 if options.quick else link.ROUNDS)
-    return 0 if options.quick or (link_kept and all(value <= limit for _, value, limit in promises(figures))) else 1
+    cost_kept = cost.report(console, options.out, rounds=2 if options.quick else cost.ROUNDS)
+    ddp_kept = ddp.report(console, options.out, rounds=2 if options.quick else ddp.ROUNDS)
+    kept = link_kept and cost_kept and ddp_kept and all(value <= limit for _, value, limit in promises(figures))
+    return 0 if options.quick or kept else 1
 
 
 if __name__ == "__main__":

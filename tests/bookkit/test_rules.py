@@ -124,7 +124,7 @@ def test_a_leak_is_found_wherever_it_is(findings, make, leak):
         "book/part/scripts/hello.py",
         "https://docs.pytorch.org/docs/stable/home/x.html",
         "/dev/shm",
-        "<img src='data:image/png;base64,AA/tmp/AA=='>",
+        "<img src='data:image/png;base64,AA/tmp/AA=='>",  # bookkit: planted
         "the work/rest ratio",
     ],
 )
@@ -226,6 +226,22 @@ def test_measured(findings):
 def test_long_cell(findings):
     assert "long-cell" in findings(lambda notebook: notebook.cells[2].update(source="assert 1\n" * 21))
     assert findings(lambda notebook: notebook.cells[2].update(source="assert 1\n" * 20)) == {}
+
+
+def test_wide_fold(findings):
+    def wide(columns, start="```{solution-start} e", tag="raises-exception"):
+        def change(notebook):
+            notebook.cells[0].source = f"# A chapter\n\n{start}\n```"
+            notebook.cells[2].source = f"assert {'1' * (columns - len('assert '))}"
+            notebook.cells[2].metadata.tags = [tag]
+
+        return change
+
+    solved = "```{solution-end}"
+    assert "wide-fold" in findings(wide(81))
+    assert "wide-fold" in findings(wide(81, solved, "hide-input"))
+    assert "wide-fold" not in findings(wide(80)) | findings(wide(80, solved, "hide-input"))
+    assert "wide-fold" not in findings(wide(81, solved))
 
 
 @pytest.mark.parametrize("source", ["x = 1\n%%px\nassert x", "%autopx\nassert 1"])

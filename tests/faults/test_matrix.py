@@ -7,14 +7,16 @@ import pytest
 from faults_catalogue import FAULTS, RIGHT, SETUP, START
 from support import steady
 
+from ranklab.engines.on_rank import read_variable
 from ranklab.layout import name_ranks
-from ranklab.on_rank import read_variable
 
 pytestmark = pytest.mark.ranks
 
 LEAVE = "if dist.is_initialized():\n    dist.destroy_process_group()"
-REPORT_LIMIT = 4.0  # the deadline, and three seconds
-USABLE_LIMIT = 3.0
+# A quiet machine reports within the deadline and three seconds (the table at the end tells) and is usable in one; a
+# machine that is half as fast for a while has not broken anything.
+REPORT_LIMIT = 8.0
+USABLE_LIMIT = 6.0
 
 
 def prepare(notebook, fault):

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from launches import mark, marked
 from support import Notebook
 from users import ordinary_user
 
@@ -48,3 +49,12 @@ def folder(tmp_path_factory):
     folder = Path(tempfile.mkdtemp(prefix="hosts-"))
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def leaves_no_process(monkeypatch):
+    """Every launch of the test is marked, and none of its processes is left."""
+    monkeypatch.setenv("IPP_NONINTERACTIVE", "1")
+    monkeypatch.setenv("MARK", mark())
+    yield
+    assert marked("MARK", os.environ["MARK"]) == []

@@ -3,6 +3,7 @@
 import pytest
 
 from ranklab import check
+from ranklab.check import ranks
 
 pytestmark = pytest.mark.ranks
 
@@ -159,12 +160,12 @@ def adds_to_the_last_round(value):
 )
 def test_sum_on_rank_zero(notebook, capsys, monkeypatch, answer, sentence):
     rounds = iter([[1, 10, 100, 1000], [40, 30, 20, 10]])
-    monkeypatch.setattr(check, "_draw_values", lambda size: next(rounds))
+    monkeypatch.setattr(ranks, "_draw_values", lambda size: next(rounds))
     assert sentence in verdict(capsys, check.sum_on_rank_zero, answer)
 
 
 def test_the_values_of_a_sum_are_new_every_time_and_no_two_alike():
-    drawn = [tuple(check._draw_values(4)) for _ in range(20)]
+    drawn = [tuple(ranks._draw_values(4)) for _ in range(20)]
     assert len(set(drawn)) > 15
     assert all(len(set(values)) == 4 for values in drawn)
 

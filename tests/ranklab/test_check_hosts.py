@@ -2,7 +2,8 @@
 
 import pytest
 
-from ranklab import check, check_hosts
+from ranklab import check
+from ranklab.check import hosts
 
 
 def said(capsys, grader, answer) -> str:
@@ -51,7 +52,7 @@ def test_counting_computers_instead_of_ranks_is_told(capsys):
 def ranks(monkeypatch):
     """Two ranks, played: the first meets over eth0, the second too."""
     found = {"lo": "127.0.0.1/8", "eth0": "10.5.0.2/24"}
-    monkeypatch.setattr(check_hosts, "on_ranks", lambda _, answer: [(answer("10.5.0.1", found), "eth0")] * 2)
+    monkeypatch.setattr(hosts, "on_ranks", lambda _, answer: [(answer("10.5.0.1", found), "eth0")] * 2)
 
 
 def interface_for(address, interfaces):

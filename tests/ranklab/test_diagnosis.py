@@ -2,10 +2,10 @@
 
 import pytest
 
-from ranklab import diagnosis, mismatch
-from ranklab.outcome import CellOutcome, RankOutcome
-from ranklab.panel import Panel
-from ranklab.report import summarise
+from ranklab.cells.outcome import CellOutcome, RankOutcome
+from ranklab.cells.panel import Panel
+from ranklab.hangs import diagnosis, mismatch
+from ranklab.hangs.report import summarise
 
 
 def called(number, name="all_reduce", sizes=((4,),), kind="float32", done=True, group="0"):
@@ -53,6 +53,13 @@ def test_three_ranks_that_receive_in_a_circle():
     ranks = [stuck(rank, "torch.distributed.recv", peers={"src": (rank + 1) % 3}) for rank in range(3)]
     found = diagnosis.find(ranks)
     assert found.sentence.startswith("ranks 0–2 wait for each other: rank 0 receives from rank 1")
+
+
+def test_of_a_chain_of_waiting_ranks_the_end_is_told():
+    ranks = [stuck(rank, "torch.distributed.recv", peers={"src": (rank - 1) % 4}) for rank in (0, 3)]
+    found = diagnosis.find([*ranks, RankOutcome(2, state="done")])
+    assert found.sentence == "rank 3 receives from rank 2, which sends nothing and has finished the cell."
+    assert found.mend == "write the matching call on rank 2."
 
 
 def test_a_cut_cable_explains_why_messages_do_not_come():

@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 
 import pytest
+import slurm
 
 import ranklab
+from ranklab.engines.foreign import read_places, read_rank
 from ranklab.errors import RanklabError, WorldError
-from ranklab.foreign import read_places, read_rank
 
 SSHD = shutil.which("sshd") or (Path("/usr/sbin/sshd").exists() and "/usr/sbin/sshd")
-SLURM = all(shutil.which(name, path=os.environ["PATH"] + ":/usr/sbin") for name in ("slurmctld", "slurmd", "munged"))
 
 
 @pytest.mark.parametrize(
@@ -165,61 +165,36 @@ def test_ssh(ssh_server):
     asked(ranklab.start(engines="ssh", hosts={"localhost": 2, "127.0.0.1": 1}, options=ssh_server), "RANKLAB_SSH_RANK")
 
 
-SLURM_CONF = """
-ClusterName=lab
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ports[0]}
-SlurmUser={user}
-SlurmdUser={user}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.socket
-CredType=cred/munge
-SlurmctldPidFile={folder}/ctld.pid
-SlurmdPidFile={folder}/d.pid
-SlurmctldLogFile={folder}/ctld.log
-SlurmdLogFile={folder}/d.log
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-MpiDefault=none
-ReturnToService=2
-SlurmdParameters=config_overrides
-MailProg=/bin/true
-NodeName=computer1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=4 RealMemory=1000
-PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
-
-
 @pytest.fixture
-def slurm(tmp_path, monkeypatch):
+def small_slurm(tmp_path, monkeypatch):
     """A Slurm of our own with one node on the loopback interface."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
     ports = [entry.getsockname()[1] for entry in sockets]
     for entry in sockets:
         entry.close()
-    for name in ("state", "spool"):
-        (tmp_path / name).mkdir()
-    conf = SLURM_CONF.format(host=socket.gethostname(), folder=tmp_path, ports=ports, user=getpass.getuser())
-    (tmp_path / "slurm.conf").write_text(conf)
-    (tmp_path / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
-    (tmp_path / "key").write_bytes(os.urandom(128))
-    (tmp_path / "key").chmod(0o400)
+    user = getpass.getuser()
+    munged = slurm.configure(
+        tmp_path,
+        ["computer1"],
+        [
+            f"SlurmctldHost={socket.gethostname()}(127.0.0.1)",
+            f"SlurmctldPort={ports[0]}",
+            f"SlurmUser={user}",
+            f"SlurmdUser={user}",
+            f"NodeName=computer1 NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={ports[1]} "
+            "CPUs=4 RealMemory=1000",
+        ],
+    )
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
     monkeypatch.setenv("PATH", os.environ["PATH"] + ":/usr/sbin")
-    munge = [f"--{name}-file={tmp_path / ('munge.' + name)}" for name in ("pid", "log", "seed")]
     daemons = [
-        subprocess.Popen(
-            ["munged", "-F", "--force", f"--key-file={tmp_path / 'key'}", *munge, "--socket", tmp_path / "munge.socket"]
-        ),
+        subprocess.Popen(munged),
         subprocess.Popen(["slurmctld", "-D"], stderr=subprocess.DEVNULL),
         subprocess.Popen(["slurmd", "-D", "-N", "computer1"], stderr=subprocess.DEVNULL),
     ]
     deadline = time.monotonic() + 30
     while subprocess.run(["srun", "true"], stderr=subprocess.DEVNULL, timeout=60).returncode:
-        assert time.monotonic() < deadline, (tmp_path / "ctld.log").read_text()
+        assert time.monotonic() < deadline, (tmp_path / "controller.log").read_text()
         time.sleep(0.2)
     yield
     with contextlib.suppress(subprocess.TimeoutExpired):
@@ -234,10 +209,8 @@ def slurm(tmp_path, monkeypatch):
 
 
 @pytest.mark.ranks
-@pytest.mark.skipif(
-    not SLURM or os.geteuid() != 0, reason="Slurm is not installed (Debian: slurm-wlm munge), or not root"
-)
-def test_slurm(slurm, tmp_path):
+@pytest.mark.skipif(bool(slurm.WHY_NOT), reason=slurm.WHY_NOT)
+def test_slurm(small_slurm, tmp_path):
     template = (
         "#!/bin/sh\n#SBATCH --job-name=ranks --ntasks={n} --export=ALL --chdir=" + str(tmp_path) + "\n"
         "#SBATCH --output=" + str(tmp_path / "job.log") + "\n"

@@ -17,11 +17,11 @@ import pytest
 from support import processes_of
 
 import ranklab
-from ranklab import choice, processes
+from ranklab.engines import choice, processes
+from ranklab.engines.forking import Server
+from ranklab.engines.processes import Processes
 from ranklab.errors import RanklabError, WorldError
-from ranklab.forking import Server
-from ranklab.lastwords import last_words
-from ranklab.processes import Processes
+from ranklab.hangs.lastwords import last_words
 
 pytestmark = [
     pytest.mark.ranks,

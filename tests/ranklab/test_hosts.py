@@ -16,7 +16,7 @@ from hosting import FORBIDDEN, MARK, WHY_NOT, gone, holders, machine, marked, pr
 
 import ranklab
 from ranklab.errors import NoHosts, RanklabError, WorldError
-from ranklab.hosttools import PACKAGES
+from ranklab.lab.hosttools import PACKAGES
 
 # A megabyte from computer1 to computer2, in seconds.
 TRANSFER = """
@@ -104,7 +104,7 @@ def test_a_cut_cable_loses_what_is_sent_until_it_is_restored(lab):
 
 def test_a_delay_that_the_kernel_cannot_make_is_told_and_left_out(capsys, monkeypatch):
     told = []
-    monkeypatch.setattr("ranklab.lab.tell", told.append)
+    monkeypatch.setattr("ranklab.lab.lab.tell", told.append)
     with ranklab.hosts(2, link="100mbit", delay="5ms") as lab:
         shown = [str(host.link) for host in lab]
         if lab.can_delay():
@@ -217,7 +217,7 @@ def test_a_system_that_refuses_another_process_is_told(lab, monkeypatch):
     def refuse(*_, **__):
         raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("ranklab.lab.subprocess.Popen", refuse)
+    monkeypatch.setattr("ranklab.lab.lab.subprocess.Popen", refuse)
     with pytest.raises(RanklabError, match="The system refused another process"):
         ranklab.hosts(1)
 
@@ -333,12 +333,12 @@ def test_a_machine_that_forbids_namespaces_is_told_in_one_sentence(folder):
 
 
 def test_missing_tools_are_told_with_their_packages(monkeypatch):
-    monkeypatch.setattr("ranklab.hosttools.shutil.which", lambda tool, path: None if tool in ("ip", "tc") else tool)
+    monkeypatch.setattr("ranklab.lab.hosttools.shutil.which", lambda tool, path: None if tool in ("ip", "tc") else tool)
     with pytest.raises(NoHosts, match=r"^Hosts need ip, tc\. To allow them: sudo apt install iproute2\.$"):
         ranklab.hosts(2)
 
 
 def test_another_system_is_told(monkeypatch):
-    monkeypatch.setattr("ranklab.hosttools.sys.platform", "darwin")
+    monkeypatch.setattr("ranklab.lab.hosttools.sys.platform", "darwin")
     with pytest.raises(NoHosts, match="Hosts of their own need Linux, and this is darwin"):
         ranklab.hosts(2)

@@ -183,8 +183,8 @@ def test_a_bad_link_is_refused_and_costs_nothing(hosts, call, part):
 WORLD = """
     import ranklab, time
     told = []
-    import ranklab.network
-    ranklab.network.tell = told.append
+    import ranklab.engines.network
+    ranklab.engines.network.tell = told.append
     world = ranklab.start(nodes=[1, 2], link="100mbit"{options})
     world.view([0, 1, 2]).execute(
         "import socket, torch, torch.distributed as dist; dist.init_process_group(); x = torch.ones(1); "
@@ -192,10 +192,7 @@ WORLD = """
     print(world.pull("found"), flush=True)
     for sentence in told:
         print(sentence)
-    try:
-        print(world.hosts)
-    except ranklab.WorldError as error:
-        print(error, flush=True)
+    print(world.hosts, flush=True)
     {then}
 """
 
@@ -234,7 +231,7 @@ def test_where_namespaces_are_forbidden_nodes_share_this_machine(folder):
     assert shared.count("3.0") == 3 and "computer" not in shared
     assert told.startswith("This machine allows no network namespaces (")
     assert told.endswith("The nodes share this computer, and the link has no rate.")
-    assert error.startswith("This machine allows no network namespaces (")
+    assert error.startswith("no hosts: This machine allows no network namespaces (")
 
 
 def test_ranks_that_are_not_forked_share_this_machine(folder):

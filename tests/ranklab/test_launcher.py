@@ -15,14 +15,14 @@ import ipyparallel as ipp
 import psutil
 import pytest
 
-from ranklab.fork_launcher import ForkSetLauncher
+from ranklab.engines.fork_launcher import ForkSetLauncher
 
 pytestmark = [
     pytest.mark.ranks,
     pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ranks are forked on Linux only"),
 ]
 PATIENCE = 60
-ENTRY_POINT = "[ipyparallel.engine_launchers]\nranklab = ranklab.fork_launcher:ForkSetLauncher\n"
+ENTRY_POINT = "[ipyparallel.engine_launchers]\nranklab = ranklab.engines.fork_launcher:ForkSetLauncher\n"
 
 
 @pytest.fixture(autouse=True)

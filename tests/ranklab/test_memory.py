@@ -5,7 +5,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from ranklab import memory
+from ranklab.hangs import memory
 
 
 @pytest.fixture(params=[1, 2])

@@ -2,9 +2,9 @@
 
 from html.parser import HTMLParser
 
-from ranklab.outcome import LIMIT, CellOutcome, RankOutcome, clean
+from ranklab.cells.outcome import LIMIT, CellOutcome, RankOutcome, clean
+from ranklab.cells.panel import Panel
 from ranklab.palette import rank_color
-from ranklab.panel import Panel
 
 
 def panel(*entries, **how):

@@ -169,18 +169,43 @@ def test_a_collective_that_nobody_waited_for_does_not_block_the_next_cell(notebo
 
 
 def test_one_cell_may_make_a_group_several_times(notebook):
+    # Each group meets at a port of its own, agreed on in the group before: torch serves a store at MASTER_PORT again
+    # only when rank 0 has destroyed the last one, and a rank that calls sooner is cut off by that.
     notebook.run("world.restart()")
     shown = notebook.px(
-        "import torch, torch.distributed as dist\n"
+        "import os, socket, torch, torch.distributed as dist\n"
         "for _ in range(3):\n"
         "    dist.init_process_group()\n"
         "    n = torch.ones(1); dist.all_reduce(n)\n"
-        "    dist.barrier()\n"
+        "    with socket.create_server(('127.0.0.1', 0)) as free:\n"
+        "        port = torch.tensor([free.getsockname()[1]])\n"
+        "    dist.broadcast(port, src=0)\n"
         "    dist.destroy_process_group()\n"
+        "    os.environ['MASTER_PORT'] = str(port.item())\n"
         "    print(n.item())",
         "--timeout 20",
     )
     assert shown.text == "ranks 0–3   4.0\n            4.0\n            4.0", shown
+
+
+def test_the_store_of_the_first_group_ends_with_it_within_the_cell(notebook):
+    notebook.run("world.restart()")
+    notebook.px("import torch.distributed as dist")
+    port = notebook.names["world"].processes.master_port
+    shown = notebook.px(
+        "import socket, time\n"
+        "from ranklab.engines import meeting\n"
+        "dist.init_process_group()\n"
+        "begun, served = time.monotonic(), True\n"
+        "while meeting._store is not None and time.monotonic() - begun < 5:\n"
+        "    time.sleep(0.01)\n"
+        "dist.destroy_process_group()\n"
+        "while served and time.monotonic() - begun < 5:\n"
+        f"    served = socket.socket().connect_ex(('127.0.0.1', {port})) == 0\n"
+        "print(served)",
+        "--timeout 20",
+    )
+    assert shown.text == "ranks 0–3   False", shown
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's table of sockets")

@@ -1,6 +1,6 @@
 """Tracebacks in text: cut to the reader's lines, whoever put what before them."""
 
-from ranklab.pytraceback import find, quiet
+from ranklab.launch.pytraceback import find, quiet
 
 LIBRARY = "/".join(["", "opt", "lib", "python3.11", "site-packages"])
 PLAIN = f"""\

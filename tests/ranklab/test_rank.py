@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import ranklab
-from ranklab.choice import choose_backend
+from ranklab.engines.choice import choose_backend
 
 LAUNCHED_BY = {
     "ranklab": {"RANKLAB_BACKEND": "nccl"},
@@ -53,5 +53,5 @@ def test_device(monkeypatch, launcher, local_rank, local_world_size, gpus, devic
     ],
 )
 def test_backend(monkeypatch, nodes, gpus, backend):
-    monkeypatch.setattr("ranklab.choice.visible_gpus", lambda: gpus)
+    monkeypatch.setattr("ranklab.engines.choice.visible_gpus", lambda: gpus)
     assert choose_backend(nodes) == backend

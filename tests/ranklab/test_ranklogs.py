@@ -2,7 +2,7 @@
 
 import pytest
 
-from ranklab.ranklogs import LIMIT, Log
+from ranklab.launch.ranklogs import LIMIT, Log
 
 
 def allocated(path):

@@ -5,8 +5,8 @@ from ipaddress import IPv4Network
 import pytest
 
 from ranklab.errors import WorldError
-from ranklab.rates import Link, read_delay, read_links, read_rate
-from ranklab.subnets import choose_subnet, used_networks
+from ranklab.lab.rates import Link, read_delay, read_links, read_rate
+from ranklab.lab.subnets import choose_subnet, used_networks
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from launches import HELLO, program
 from support import steady
 
 import ranklab
-from ranklab.commandline import C10D, STATIC, Launch, read_launch
-from ranklab.torchrun import never_met
+from ranklab.launch.commandline import C10D, STATIC, Launch, read_launch
+from ranklab.launch.torchrun import never_met
 
 
 @pytest.fixture

@@ -8,24 +8,15 @@ import time
 
 import psutil
 import pytest
-from launches import HELLO, appeared, mark, marked, program, waiting, when_running
+from launches import HELLO, appeared, marked, program, waiting, when_running
 from support import steady
 
 import ranklab
-from ranklab.panel import Panel
+from ranklab.cells.panel import Panel
 
-pytestmark = pytest.mark.ranks
+pytestmark = [pytest.mark.ranks, pytest.mark.usefixtures("leaves_no_process")]
 
 KILLED = "\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)"
-
-
-@pytest.fixture(autouse=True)
-def clean(monkeypatch):
-    """No fault leaves a process: every launch of a test is marked, and none of its processes is left."""
-    monkeypatch.setenv("IPP_NONINTERACTIVE", "1")
-    monkeypatch.setenv("MARK", mark())
-    yield
-    assert marked("MARK", os.environ["MARK"]) == []
 
 
 def launch(*arguments, **options):

@@ -8,7 +8,7 @@ import sys
 import psutil
 import pytest
 
-from ranklab.agents import WARDEN
+from ranklab.launch.agents import WARDEN
 
 pytestmark = pytest.mark.ranks
 

@@ -77,9 +77,17 @@ class Visit:
         elif parts.scheme not in ("data", "blob"):
             self.foreign.append(request.url)
 
-    def weight(self):
-        """Bytes of everything the page loaded, each file compressed with gzip."""
-        return sum(len(gzip.compress(path.read_bytes(), mtime=0)) for path in self.files if path.is_file())
+    def weight(self, own):
+        """Bytes of what the page loaded, each file compressed with gzip.
+
+        Args:
+            own: True counts the page and its pictures; False the frame, which a browser fetches once for all pages.
+        """
+        return sum(
+            len(gzip.compress(path.read_bytes(), mtime=0))
+            for path in self.files
+            if path.is_file() and (path.suffix in (".html", ".png", ".svg")) == own
+        )
 
 
 @pytest.fixture
@@ -101,7 +109,7 @@ def visit(chromium, site):
         seen.page.on("requestfailed", lambda request: seen.failed.append(request.url))
         path, _, query = name.partition("?")
         seen.page.goto((site / path).as_uri() + (f"?{query}" if query else ""))
-        seen.page.wait_for_load_state("networkidle")
+        seen.page.wait_for_load_state("load")
         return seen
 
     yield open_page

@@ -1,0 +1,1 @@
+"""A ``%%px`` cell on its way: sent, streamed, waited for, and shown as one panel."""

@@ -1,0 +1,149 @@
+"""Answers that ranks compute together: tried on 2, 3 and 4 of them with awkward tensors, against one process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..cells.outcome import clean
+from ..world import current
+from . import smaller
+from .grading import DEADLINE, on_ranks
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+SIZES = (2, 3, 4)
+LENGTHS = (0, 1, 7, 12, 1000)  # nothing, fewer than ranks, does not divide, divides, large enough to matter
+MEETING = 30.0  # seconds for what the answer has no part in
+_rounds = itertools.count()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of the answer on the first ``size`` ranks.
+
+    Attributes:
+        size: how many ranks.
+        arguments: what each of them is given, by rank; the first is the rank's tensor.
+        words: what it is like, for the verdict: "7 elements of int64".
+    """
+
+    size: int
+    arguments: tuple[tuple, ...]
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.size} ranks and {self.words}"
+
+
+def awkward(more: Callable[[int, int], tuple] = lambda rank, size: (), sizes: Sequence[int] = SIZES) -> Iterator[Case]:
+    """Yield cases with tensors that break answers: empty, one element, lengths that do not divide, integers, a column.
+
+    Every value is a small whole number, so that a sum is exact in whatever order it is added.
+
+    Args:
+        more: further arguments of a rank: ``more(rank, size)``.
+        sizes: the world sizes to try; those that the notebook has not are left out.
+    """
+    import torch
+
+    for size in sizes:
+        if size > current().size:
+            continue
+        kinds = [(length, torch.float32, True) for length in LENGTHS]
+        kinds += [(7, torch.int64, True), (7, torch.float64, True), (10, torch.float32, False)]
+        for length, dtype, contiguous in kinds:
+            given = tuple((_tensor(rank, length, dtype, contiguous), *more(rank, size)) for rank in range(size))
+            kind = str(dtype).removeprefix("torch.")
+            words = (
+                f"{length} element{'s' * (length != 1)} of {kind}{'' if contiguous else ', every other of a tensor'}"
+            )
+            yield Case(size, given, words)
+
+
+def _tensor(rank: int, length: int, dtype: Any, contiguous: bool) -> Tensor:
+    import torch
+
+    stride = 1 if contiguous else 2
+    # No two ranks and no two neighbours alike, so that a chunk in the wrong place shows.
+    values = (torch.arange(length * stride) * (rank + 2) + 10 * rank + 1) % 97
+    return values.to(dtype)[::stride]
+
+
+def attempts(answer: Callable, cases: Sequence[Case], deadline: float = DEADLINE) -> list[list[smaller.Attempt]] | None:
+    """Run an answer on the ranks; say in one sentence why there is no result, and return None.
+
+    Args:
+        answer: called on each rank with its arguments, inside a process group of ``case.size`` ranks.
+        cases: what to try, in the order of their sizes.
+        deadline: seconds for all cases of one size.
+
+    Returns:
+        For each case what every rank did, in rank order.
+    """
+    had_group = _open_store()
+    if had_group is None:
+        return None
+    done, problem = [], ""
+    for size, of_size in itertools.groupby(cases, key=lambda case: case.size):
+        given = [case.arguments for case in of_size]
+        padded = [(*each, *[()] * (current().size - size)) for each in given]
+        results, problem = current().call(smaller.attempt, answer, _round(), size, padded, timeout=deadline)
+        if problem:
+            print(f"Not yet. With {size} ranks: {clean(problem)}")
+            _open_store()  # whoever was freed from a wait has lost its connection to the store
+            break
+        done += [[results[rank][number] for rank in range(size)] for number in range(len(given))]
+    if had_group:
+        current().call(smaller.rejoin, _round(), timeout=MEETING)
+    return None if problem else done
+
+
+def _round() -> str:
+    return f"round {next(_rounds)}"
+
+
+def _open_store() -> bool | None:
+    """Open a store where groups can meet and connect every rank to it; return whether there is a group."""
+    opened = on_ranks(smaller.open_store, deadline=MEETING)
+    if opened is None or on_ranks(smaller.connect, opened[0][0], deadline=MEETING) is None:
+        return None
+    return opened[0][1]
+
+
+def difference(got: Any, wanted: Tensor, given: Tensor | None = None) -> str:
+    """Say how a tensor differs from the one-process answer, "" where it does not.
+
+    Args:
+        got: what a rank returned, or left in its tensor.
+        wanted: the one-process answer; integers must be equal, floats close (``torch.allclose``).
+        given: what the rank was given, to recognise a tensor that was left as it was.
+    """
+    import torch
+
+    if not isinstance(got, torch.Tensor):
+        what = "nothing (None)" if got is None else f"a {type(got).__name__}"
+        return f"the answer is {what}, a tensor is expected."
+    if got.shape != wanted.shape:
+        return f"the shape is {list(got.shape)}, expected {list(wanted.shape)}."
+    if got.dtype != wanted.dtype:
+        return f"the dtype is {_kind(got)}, expected {_kind(wanted)}."
+    if torch.allclose(got.double(), wanted.double(), rtol=1e-5, atol=1e-6):
+        return ""
+    place = int((~torch.isclose(got.double(), wanted.double(), rtol=1e-5, atol=1e-6)).flatten().nonzero()[0])
+    told = f"element {place} is {_number(got, place)}, one process gets {_number(wanted, place)}."
+    if given is not None and given.shape == got.shape and torch.equal(got, given):
+        told += " That is the rank's own tensor, unchanged."
+    return told
+
+
+def _kind(tensor: Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _number(tensor: Tensor, place: int) -> str:
+    value = tensor.flatten()[place].item()
+    return f"{value:g}" if isinstance(value, float) else str(value)

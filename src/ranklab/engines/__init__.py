@@ -1,0 +1,1 @@
+"""The processes behind the ranks: started, numbered, given an environment and a place to meet, and ended."""

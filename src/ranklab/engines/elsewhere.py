@@ -1,0 +1,206 @@
+"""Ranks started by ipyparallel's own launchers: mpiexec, Slurm, ssh; on this machine or on others.
+
+Same face as :class:`.Processes`. What needs this machine is missing: no rank is replaced alone, and
+a hang on another machine costs the variables of the ranks that are stuck.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher, find_launcher_class
+
+from ..errors import RanklabError, WorldError
+from ..layout import LOOPBACK, name_ranks
+from ..live import Live
+from .controllers import make_cluster
+from .deadman import HOME, OWNER
+from .launcher import CONTROLLER_CMD
+from .on_rank import free_port, take_place, where_am_i
+from .processes import Processes
+
+ENGINES = ("slurm", "ssh", "mpi")
+ENGINE_TIMEOUT = 300.0  # a job may have to wait in a queue
+STOP_TIMEOUT = 2.0
+
+
+class RankSSHLauncher(SSHEngineLauncher):
+    """An engine started over ssh that is told its rank: the order of the hosts decides."""
+
+    def start(self, **where: Any):
+        """Start the engine on a host, as ipyparallel does."""
+        rank = len(self.parent.launchers) - 1  # this launcher has been entered already
+        self.environment = {**self.parent.environment, "RANKLAB_SSH_RANK": str(rank)}
+        return super().start(**where)
+
+
+class RankSSHSetLauncher(SSHEngineSetLauncher):
+    """ipyparallel's engines over ssh, numbered host by host."""
+
+    launcher_class = RankSSHLauncher
+
+
+class Elsewhere(Processes):
+    """Controller here, ranks where ipyparallel's launcher puts them.
+
+    Args:
+        size: number of ranks.
+        engines: "slurm", "ssh" or "mpi".
+        hosts: for ssh, the ranks of each host: ``{"computer1": 2, "computer2": 1}``.
+        address: an address of this machine that the hosts can reach; encryption is on then. Without it everything
+            stays on the loopback interface, so only hosts that are this machine can take part.
+        options: further traits of ipyparallel's launcher, for example ``{"queue": "debug"}``.
+
+    Raises:
+        WorldError: no such launcher, or ssh without hosts.
+        RanklabError: the ranks did not come up.
+    """
+
+    def __init__(
+        self,
+        size: int,
+        engines: str,
+        hosts: Mapping[str, int] | None = None,
+        address: str = "",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if engines not in ENGINES:
+            raise WorldError(f'engines is "slurm", "ssh" or "mpi", or left out, not {engines!r}.')
+        if (engines == "ssh") != bool(hosts):
+            raise WorldError('engines="ssh" and hosts go together: start(engines="ssh", hosts={"computer1": 2}).')
+        self.size = sum(hosts.values()) if hosts else size
+        self.launcher, self.backend = engines, "nccl"
+        self.how = f"Ranks are started by ipyparallel's {engines} launcher, and each imports torch for itself."
+        self._options = dict(options or {}) | ({"engines": dict(hosts)} if hosts else {})
+        self._address = address
+        self._server = self._set = self._cluster = self.client = None
+        self._next_check, self._lost = 0.0, ""
+        self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
+        if engines == "slurm":  # ipyparallel would leave its batch script in the reader's folder
+            self._options.setdefault("batch_file_name", str(self.home / "engines.sbatch"))
+        self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
+        try:
+            self._bring_up(engines)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _bring_up(self, engines: str) -> None:
+        live = Live()
+        self._cluster = make_cluster(self.home)
+        if self._address:
+            self._cluster.controller_ip = self._address
+            self._cluster.controller_args = [*self._cluster.controller_args, "--IPController.enable_curve=True"]
+        self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
+        self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
+        launcher = RankSSHSetLauncher if engines == "ssh" else find_launcher_class(engines, "engine")
+        self._cluster.engine_launcher_class = launcher
+        environment = {HOME: str(self.home), "IPYTHONDIR": str(self.home), "RANKLAB_ENGINES": engines}
+        if path := os.environ.get("PYTHONPATH"):
+            environment["PYTHONPATH"] = path
+        command = [self._options.get("remote_python", sys.executable), "-m", "ranklab.engines.engine"]
+        self._cluster.start_engines_sync(self.size, engine_cmd=command, environment=environment, **self._options)
+        self._await_all(live, engines)
+        self._lay_out()
+        live.finish()
+
+    def _await_all(self, live: Live, engines: str) -> None:
+        deadline = time.monotonic() + ENGINE_TIMEOUT
+        everybody = set(range(self.size))
+        while not everybody <= set(self.client.ids):
+            if strangers := set(self.client.ids) - everybody:
+                raise RanklabError(
+                    f"An engine has number {min(strangers)}: {engines} gave it no rank below {self.size}."
+                )
+            ended = [entry for entry in self._cluster.engines.values() if _has_ended(entry)]
+            if ended or time.monotonic() > deadline:
+                raise RanklabError(self._why_none(engines, ended))
+            if live.due():
+                live.show({"text/plain": f"{engines}: {len(self.client.ids)} of {self.size} up, {live.seconds} s"})
+            time.sleep(0.05)
+        self._greet(sorted(everybody), deadline)
+
+    def _why_none(self, engines: str, ended: list) -> str:
+        last = ended[0].get_output().strip().splitlines()[-1:] if ended else []
+        up = name_ranks(self.client.ids) if self.client.ids else "none"
+        return f"{engines} did not bring up {self.size} ranks (up: {up}). {' '.join(last)}".strip()
+
+    def _lay_out(self) -> None:
+        """Give every rank torchrun's variables, from the hosts the ranks are really on."""
+        from .foreign import read_places
+
+        hosts = [self.client[rank].apply_sync(where_am_i)[1] for rank in range(self.size)]
+        self.places = read_places(hosts)
+        self.nodes = tuple(hosts.count(host) for host in dict.fromkeys(hosts))
+        self._together = len(self.nodes) == 1
+        self._meet_at(*self.client[0].apply_sync(free_port, self._towards()))
+
+    def _towards(self) -> str:
+        return "" if self._together else self._address
+
+    def _meet_at(self, host: str, port: int) -> None:
+        self._meeting_port = port
+        for place in self.places:
+            environment = place.environment(host, port)
+            if self._together:
+                environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
+            self.client[place.rank].apply_sync(take_place, environment)
+
+    def alive(self) -> list[int]:
+        """Return the ranks that the controller hears."""
+        return [rank for rank in range(self.size) if rank in self.client.ids]
+
+    def exit_code(self, rank: int) -> int | None:
+        """Return None: how a process on another machine ended is not known here."""
+        return None
+
+    @property
+    def master_port(self) -> int:
+        """The TCP port on which rank 0 listens."""
+        return self._meeting_port
+
+    def new_master_port(self) -> int:
+        """Ask rank 0 for another free port."""
+        if 0 in self.client.ids:
+            self._meeting_port = self.client[0].apply_sync(free_port, self._towards())[1]
+        return self._meeting_port
+
+    def signal(self, rank: int, number: int) -> None:
+        """Send a signal through ipyparallel, whose nanny stands beside each rank."""
+        if rank in self.client.ids:
+            self.client.send_signal(number, targets=[rank], block=False)
+
+    def replace(self, ranks: list[int]) -> None:
+        """Say that only all ranks together can be started again."""
+        raise RanklabError(
+            f"{name_ranks(ranks)} died, and {self.launcher} cannot start one rank alone: world.restart() starts all."
+        )
+
+    def stop(self) -> None:
+        """End everything that was started. Twice is fine."""
+        if self.client is not None:
+            if alive := self.alive():
+                self.client.send_signal(signal.SIGKILL, targets=alive, block=False)
+            self.client.close()
+            self.client = None
+        if self._cluster is not None:
+            self._cluster.stop_cluster_sync()
+            self._cluster = None
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def _has_ended(launcher: Any) -> bool:
+    """Say whether the program that a launcher has started here (mpiexec) has ended; a queue has no program here.
+
+    ipyparallel notes the end in an event loop that does not run between its calls.
+    """
+    process = getattr(launcher, "process", None)
+    return process is not None and not process.is_running()

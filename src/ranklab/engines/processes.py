@@ -1,0 +1,298 @@
+"""The processes behind a world: controller and ranks, started, signalled, replaced and ended.
+
+The only place that knows how ranks start. Nothing here knows what a cell is.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import ControllerLost, RanklabError
+from ..hangs.cut import NCCL_ERRORS
+from ..hangs.recorder import BUFFER, ENTRIES
+from ..hangs.watchdog import ask
+from ..layout import name_ranks, places, watchdog_path
+from ..live import Live
+from ..rank import BACKEND
+from . import leftovers
+from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher, no_more
+from .controllers import controller_runs, kill_controller, make_cluster
+from .deadman import HOME, OWNER, is_stopped
+from .forking import Server
+from .network import Computers, make_network
+from .on_rank import greet
+
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+
+    from ..lab.rates import Link
+    from .launcher import RankSetLauncher
+
+START_TIMEOUT = 120.0
+POLL = 0.01
+CHECK_EVERY = 1.0  # seconds between two looks at the controller's processes, which take some milliseconds
+GREETING = 2.0  # seconds until a rank is asked again
+
+
+class Processes:
+    """Controller and ranks of one world.
+
+    Args:
+        nodes: processes on each node.
+        launcher: "fork", "spawn", or None for what is right on this machine.
+        links: what the cable of each node carries, where the nodes are hosts of their own.
+
+    Attributes:
+        launcher: which of the two is used.
+        how: a sentence that says which, and why.
+        network: what the ranks talk over.
+
+    Raises:
+        WorldError: no such launcher, or more ranks than memory holds.
+        RanklabError: the ranks did not come up.
+    """
+
+    network = Computers()
+
+    def __init__(self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = ()) -> None:
+        self.size = sum(nodes)
+        self.launcher, self.how = choose_launcher(launcher)
+        leftovers.clean()
+        check_memory(self.size, self.launcher)
+        self._lost = ""
+        self._server: Server | None = None
+        self._cluster: ipp.Cluster | None = None
+        self._set: RankSetLauncher | None = None
+        self.client: ipp.Client | None = None
+        try:
+            self.home = leftovers.make_home()
+            # IPython otherwise makes a folder in the reader's home, which may be read-only.
+            self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
+        except OSError as error:
+            raise RanklabError(no_more(error)) from error
+        try:
+            # The server comes first: it imports torch while this process imports ipyparallel.
+            if self.launcher == FORK:
+                self._server = Server(self._owned, self.home / "fork-server.log")
+            self.backend = choose_backend(nodes)
+            self._start(nodes, links)
+        except OSError as error:
+            self.stop()
+            raise RanklabError(no_more(error)) from error
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start(self, nodes: Sequence[int], links: Sequence[Link]) -> None:
+        live = Live()
+        self._next_check = time.monotonic() + CHECK_EVERY
+        self._cluster = make_cluster(self.home)
+        from ipyparallel.error import IPythonError
+
+        from .launcher import CONTROLLER_CMD
+
+        self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
+        try:
+            self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
+        except (RuntimeError, TimeoutError, IPythonError) as error:
+            last = self._cluster.controller.get_output().strip().splitlines()[-1:]
+            raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
+        self._settle_launcher()
+        self.network = make_network(links, self.launcher, self.home)
+        environments = [self._environment(place) for place in places(nodes)]
+        options = {"server": self._server} if self._server else {}
+        engine_set = self._cluster.start_engines_sync(self.size, environments=environments, **options)
+        self._set = self._cluster.engines[engine_set]
+        self._await(list(range(self.size)), live, f"starting {name_ranks(range(self.size))}")
+        live.finish()
+
+    def _settle_launcher(self) -> None:
+        """Wait until the server has imported torch; do without it where a fork of it would not be safe."""
+        from .launcher import RankSetLauncher
+
+        if self._server is not None:
+            state = self._server.ready.result()
+            if state["threads"] == 1 and not state["cuda"]:
+                from .fork_launcher import ForkSetLauncher
+
+                self._cluster.engine_launcher_class = ForkSetLauncher
+                return
+            self._server.end()
+            self._server = None
+            reason = "initialises CUDA" if state["cuda"] else "starts threads"
+            self.launcher = SPAWN
+            self.how = f"{SENTENCES[SPAWN]}: importing torch {reason} on this machine, and a fork would not be safe."
+        self._cluster.engine_launcher_class = RankSetLauncher
+
+    def _environment(self, place) -> dict[str, str]:
+        environment = place.environment(self.network.address, self.master_port)
+        environment |= self._owned | self.network.environment(place)
+        environment[BACKEND] = self.backend
+        environment.setdefault(BUFFER, os.environ.get(BUFFER, ENTRIES))
+        environment.setdefault(NCCL_ERRORS, os.environ.get(NCCL_ERRORS, "0"))
+        return environment
+
+    def _await(self, ranks: list[int], live: Live, doing: str) -> None:
+        """Wait until the controller has admitted these ranks."""
+        deadline = time.monotonic() + START_TIMEOUT
+        while not set(ranks) <= set(self.client.ids):
+            self._check_controller()
+            dead = [rank for rank in ranks if self.exit_code(rank) is not None]
+            if dead or time.monotonic() > deadline:
+                raise RanklabError(self._why_not(dead))
+            if live.due():
+                live.show({"text/plain": f"{doing}: {len(self.client.ids)} of {self.size} up, {live.seconds} s"})
+            time.sleep(POLL)
+        self._greet(ranks, deadline)
+
+    def _greet(self, ranks: list[int], deadline: float) -> None:
+        """Wait until each of these ranks has answered.
+
+        The controller drops what is sent to an engine whose connection to it is not complete, and the hub can have
+        admitted the engine before: on a busy machine the first message may be lost.
+        """
+        waiting = {rank: None for rank in ranks}
+        while waiting:
+            for rank in waiting:
+                waiting[rank] = self.client.direct_view(rank).apply_async(greet)
+            concurrent.futures.wait(list(waiting.values()), timeout=GREETING)
+            self._check_controller()
+            waiting = {rank: reply for rank, reply in waiting.items() if not reply.done()}
+            dead = [rank for rank in ranks if self.exit_code(rank) is not None]
+            if dead or time.monotonic() > deadline:
+                raise RanklabError(self._why_not(dead))
+            for reply in waiting.values():
+                self.client.outstanding.difference_update(reply.msg_ids)  # client.wait() would wait for it
+
+    def _check_controller(self) -> None:
+        """Notice that a scheduler has died, which ipyparallel does not: ranks would never get what is sent to them.
+
+        ipyparallel chooses the ports of its schedulers first and binds them later, in other processes. On a machine
+        where many clusters start at once, another may take one in between.
+        """
+        if time.monotonic() < self._next_check:
+            return
+        self._next_check = time.monotonic() + CHECK_EVERY
+        if not controller_runs(self._cluster, thorough=True):
+            raise ControllerLost("A part of ipyparallel's controller ended while it started. Start again.")
+
+    def _why_not(self, dead: list[int]) -> str:
+        if not dead:
+            up = name_ranks(self.client.ids) if self.client.ids else "none"
+            return f"Not all ranks came up within {START_TIMEOUT:g} s (up: {up}). Is the machine overloaded?"
+        last = self._set.ranks[dead[0]].get_output().strip().splitlines()[-1:]
+        return f"{name_ranks(dead)} ended while starting: {' '.join(last) or 'no output'}"
+
+    def alive(self) -> list[int]:
+        """Return the ranks whose processes run."""
+        known = set(self.client.ids)
+        return [rank for rank in range(self.size) if rank in known and self.exit_code(rank) is None]
+
+    def exit_code(self, rank: int) -> int | None:
+        """Return how the process of a rank ended (−9: killed by signal 9), or None while it runs."""
+        return self._set.exit_code(rank)
+
+    def await_exit_code(self, rank: int, patience: float = 2.0) -> int | None:
+        """Return how a process that has died ended, or None where it is not known.
+
+        The controller can hear of a death a moment before the operating system hands out the exit status.
+        """
+        _poll(lambda: self.exit_code(rank) is not None, patience)
+        return self.exit_code(rank)
+
+    def pid(self, rank: int) -> int:
+        """Return the process id of a rank on this machine, 0 where it is on another."""
+        return self._set.ranks[rank].pid if self._set is not None else 0
+
+    def new_master_port(self) -> int:
+        """Reserve another port for rank 0.
+
+        After a hang the old one may still be served by a store that something in rank 0 keeps alive, with the keys
+        of the old process group in it.
+        """
+        return self.network.renew()
+
+    @property
+    def master_port(self) -> int:
+        """The TCP port on which rank 0 listens."""
+        return self.network.port
+
+    def ask(self, rank: int, question: str) -> dict | int | None:
+        """Ask the watchdog of a rank, see :func:`ranklab.hangs.watchdog.ask`; ``{"stopped": True}`` after a SIGSTOP."""
+        answer = ask(watchdog_path(self.home, rank), question)
+        return {"stopped": True} if answer is None and is_stopped(self.pid(rank)) else answer
+
+    def lost(self, thorough: bool = False) -> str:
+        """Say in one sentence that the ranks cannot be reached any more, or "" where they can.
+
+        Args:
+            thorough: look at each process of the controller, which takes some milliseconds.
+        """
+        if self._server is not None and self._server.has_ended:
+            self._lost = "The process that the ranks were forked from was killed, and the ranks with it."
+        elif self._cluster is not None and not controller_runs(self._cluster, thorough):
+            self._lost = "The controller, through which the notebook talks to the ranks, was killed."
+        elif self.network.lost:
+            self._lost = "The process that holds the hosts of the ranks was killed."
+        return self._lost
+
+    def signal(self, rank: int, number: int) -> None:
+        """Send a signal to the process of one rank; nothing happens where it has ended."""
+        if self._set is not None:
+            self._set.signal_rank(rank, number)
+
+    def replace(self, ranks: list[int]) -> None:
+        """Start a new process in the place of each of these ranks, which have died."""
+        live = Live()
+        if not _poll(lambda: not set(ranks) & set(self.client.ids), START_TIMEOUT):
+            raise RanklabError(f"{name_ranks(ranks)} died, but the controller has not noticed. Use world.restart().")
+        for rank in ranks:
+            self._set.environments[rank]["MASTER_PORT"] = str(self.master_port)
+            self._set.start_rank(rank)
+        self._await(ranks, live, f"starting {name_ranks(ranks)} again")
+        live.finish()
+
+    def stop(self) -> None:
+        """End everything that was started. Twice is fine."""
+        try:
+            self._end_processes()
+        finally:  # also where the reader presses stop meanwhile
+            self.network.close()
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    def _end_processes(self) -> None:
+        if self.client is not None:
+            self.client.close()
+            self.client = None
+        helpers = []
+        # Ranks hold nothing that needs an orderly end, and a rank stuck in a collective ignores SIGTERM.
+        if self._server is not None:
+            self._server.end()  # ends what the ranks have started too
+            self._server = None
+        elif self._set is not None:
+            helpers = self._set.children()
+            for rank in range(self.size):
+                self.signal(rank, signal.SIGKILL)
+        if self._cluster is not None:
+            kill_controller(self._cluster)
+            self._cluster.stop_cluster_sync()
+            self._cluster = None
+        if helpers:
+            from .launcher import end_all
+
+            end_all(helpers, patience=0.2)  # nannies would wait 3 s for a controller that has gone
+
+
+def _poll(condition: Callable[[], bool], patience: float) -> bool:
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL)
+    return True

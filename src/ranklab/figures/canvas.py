@@ -1,0 +1,129 @@
+"""The paper that figures are drawn on: size, type, colours, and the PNG that a notebook stores."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from ..palette import INK, MUTED, PAPER, RULE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 7.0
+STYLE = {
+    "font.size": 12,
+    "axes.edgecolor": RULE,
+    "axes.labelcolor": INK,
+    "axes.facecolor": PAPER,
+    "figure.facecolor": PAPER,
+    "text.color": INK,
+    "xtick.color": MUTED,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.dpi": 100,
+}
+
+
+def chart(title: str, across: str, up: str, height: float = 3.4) -> tuple[Figure, Axes]:
+    """Make an empty chart in the style of the book, for data that a chapter draws itself.
+
+    Args:
+        title: one sentence above it: what it shows.
+        across: what the horizontal axis is, with its unit.
+        up: what the vertical axis is, with its unit.
+        height: in inches.
+
+    Returns:
+        The figure, which the last line of a cell shows, and its matplotlib axes.
+
+    Used in the chapter *two-computers*.
+    """
+    figure, axes = canvas(height)
+    axes.set_axis_on()
+    axes.grid(color=RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    write_title(axes, title)
+    return figure, axes
+
+
+def charts(titles: list[str], across: str, up: str, columns: int = 2, height: float = 5.6) -> tuple[Figure, list[Axes]]:
+    """Make empty charts side by side that share their axes, for data that is to be compared.
+
+    Args:
+        titles: one a chart, row by row: what it shows.
+        across: what the horizontal axes are, with their unit.
+        up: what the vertical axes are, with their unit.
+        columns: how many stand beside each other.
+        height: of all together, in inches.
+
+    Returns:
+        The figure, which the last line of a cell shows, and the matplotlib axes in the order of the titles.
+
+    Used in the chapter *by-hand*.
+    """
+    import matplotlib
+
+    figure, only = canvas(height)
+    only.remove()
+    with matplotlib.rc_context(STYLE):
+        grid = figure.subplots(-(-len(titles) // columns), columns, sharex=True, sharey=True, squeeze=False)
+    figure.supxlabel(across, color=INK, fontsize=12)
+    figure.supylabel(up, color=INK, fontsize=12)
+    for axes, title in zip(grid.flat, titles, strict=True):
+        axes.grid(color=RULE, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_title(title, loc="left", fontsize=13, color=INK)
+    return figure, list(grid.flat)
+
+
+def lanes(count: int) -> tuple[Figure, Axes]:
+    """Make an empty chart with one horizontal lane a rank."""
+    figure, axes = canvas(0.9 + 0.5 * count)
+    axes.set_axis_on()
+    axes.set_yticks(range(count), [f"rank {rank}" for rank in range(count)])
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=RULE, linewidth=0.8)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def canvas(height: float, colors: int = 256) -> tuple[Figure, Axes]:
+    """Make a figure of the book's width, ``height`` inches high, with axes that are switched off.
+
+    Args:
+        height: in inches.
+        colors: how many colours its PNG has; a figure of flat areas needs few, and is small with them.
+    """
+    import matplotlib
+    from matplotlib.figure import Figure
+    from PIL import Image  # matplotlib brings it
+
+    class Drawing(Figure):
+        """A figure that a notebook shows as PNG by itself, without pyplot and its hidden current figure."""
+
+        def _repr_png_(self) -> bytes:
+            drawn, small = io.BytesIO(), io.BytesIO()
+            self.savefig(drawn, format="png", dpi=2 * self.dpi)
+            # A palette holds the few colours of a figure in a third of the bytes; every page loads them.
+            Image.open(drawn).convert("RGB").quantize(colors, dither=Image.Dither.NONE).save(
+                small, "png", optimize=True
+            )
+            return small.getvalue()
+
+    with matplotlib.rc_context(STYLE):
+        figure = Drawing(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.subplots()
+    axes.set_axis_off()
+    return figure, axes
+
+
+def write_title(axes: Axes, title: str) -> None:
+    """Write one sentence above the axes; "" writes none."""
+    if title:
+        axes.set_title(title, loc="left", fontsize=14, color=INK)

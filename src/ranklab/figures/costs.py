@@ -1,0 +1,82 @@
+"""What messages cost, drawn: measured times, the line through them, and how far each point lies off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..palette import INK, MUTED, RULE
+from .canvas import STYLE, canvas, write_title
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+COLORS = ("#5490f6", "#ea6c0c", "#007860", "#b450a3")
+MARKS = ("o", "s", "^", "D")
+Points = Sequence[tuple[float, float]]
+
+
+def cost_fit(
+    fitted: Mapping[str, Points],
+    lines: Mapping[str, tuple[float, float]],
+    unseen: Mapping[str, Points] | None = None,
+    title: str = "",
+) -> Figure:
+    """Draw times against sizes with the line ``fixed + slope × size`` of each series, and the residuals below.
+
+    Args:
+        fitted: for each series the points that the line was fitted to, (bytes, seconds).
+        lines: for each series its line, (seconds a call, seconds a byte).
+        unseen: for each series points that the line has not seen; drawn hollow.
+        title: one sentence above.
+
+    Returns:
+        The figure, which the last line of a cell shows.
+
+    Used in the chapter *cost-of-talking*.
+    """
+    import matplotlib
+    from matplotlib.ticker import FuncFormatter
+
+    figure, only = canvas(5.4)
+    only.remove()
+    with matplotlib.rc_context(STYLE):
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    write_title(above, title)
+    for number, (name, points) in enumerate(fitted.items()):
+        color, mark = COLORS[number % len(COLORS)], MARKS[number % len(MARKS)]
+        fixed, slope = lines[name]
+        news = list((unseen or {}).get(name, ()))
+        sizes = sorted(size for size, _ in [*points, *news])
+        steps = [sizes[0] * (sizes[-1] / sizes[0]) ** (step / 60) for step in range(61)]
+        above.plot(steps, [1e3 * (fixed + slope * size) for size in steps], color=color, linewidth=1.6)
+        for kind, face in ((points, color), (news, "none")):
+            label = name if kind is points else f"{name}, not fitted"
+            if kind:
+                style = {"marker": mark, "linestyle": "", "color": color, "markerfacecolor": face, "markersize": 8}
+                style["markeredgewidth"] = 2
+                above.plot([size for size, _ in kind], [1e3 * took for _, took in kind], label=label, **style)
+                off = [100 * (took / (fixed + slope * size) - 1) for size, took in kind]
+                below.plot([size for size, _ in kind], off, **style)
+    for axes in (above, below):
+        axes.set_xscale("log")
+        axes.grid(color=RULE, linewidth=0.8)
+        axes.set_axisbelow(True)
+    above.set_yscale("log")
+    above.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    above.set_ylabel("milliseconds")
+    above.legend(frameon=False)
+    below.axhline(0, color=INK, linewidth=1.2)
+    below.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_in_words(value)))
+    below.tick_params(axis="x", colors=MUTED)
+    below.set_ylabel("off the line, %")
+    below.set_xlabel("bytes in the tensor")
+    return figure
+
+
+def bytes_in_words(size: float) -> str:
+    """Return a number of bytes as people say it: ``4 kB``, ``16 MB``; a thousand to the unit."""
+    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= scale:
+            return f"{size / scale:g} {unit}"
+    return f"{size:g} B"

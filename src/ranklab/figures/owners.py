@@ -1,0 +1,207 @@
+"""Which rank holds which part of a tensor, drawn from the parts that the ranks hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import WorldError
+from ..layout import name_ranks
+from ..palette import INK, MUTED, PAPER, label_color, rank_color
+from .canvas import WIDTH, canvas, write_title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy import ndarray
+
+NUMBER = 13  # points of a rank's number; a phone shows a figure at half its size
+SHEET = 0.24  # inches by which a copy stands out behind the one in front of it
+GAP, LINE = 0.26, 0.3  # inches between two tensors, and for a line of text
+TALLEST = 1.25  # inches of the largest tensor
+LEAST = 0.24  # inches of the smallest, so that a vector is seen
+LETTER = 0.095  # inches that a letter of a name takes
+SPREAD = 4.0  # the longest side is drawn at most so many times as long as the shortest
+CELLS = 24  # a tensor with more of them along a side is drawn without lines between its elements
+
+Held = Sequence[Mapping[str, Any]]
+
+
+def owners(whole: Mapping[str, Any], held: Held | Mapping[str, Held], title: str = "") -> Figure:
+    """Draw tensors and, in each rank's colour and with its number, the part that the rank holds.
+
+    A part that another rank holds too is drawn as a copy behind it; what nobody holds stays empty.
+
+    Args:
+        whole: for each tensor its name and the whole of it, as a tensor or a shape, in the order from left to right.
+            A vector is drawn as a row; the dimensions of a tensor after the first are laid in a row one after another.
+            Areas are to scale while no side is longer than four times another.
+        held: for each rank, in rank order, a mapping from the names of the tensors to the part that it holds, as
+            ``world.pull`` returns it. A part is ``(offset, tensor)``, where the offset is the place of its first
+            element in the whole: one number for the first dimension, or a tuple with one number a dimension (of a
+            DTensor, ``compute_local_shape_and_global_offset``). Or it is a list of indices along the first dimension,
+            as a sampler gives them. A name that is missing, or None, means nothing. A mapping from captions to such
+            sequences draws one picture a caption, two side by side where they have room.
+        title: one sentence above it.
+
+    Returns:
+        A figure.
+
+    Raises:
+        WorldError: a part that is not inside its tensor, or has a name that ``whole`` does not have.
+
+    Used from the chapter *why-distribute* on::
+
+        ranklab.owners({"A": (6, 8)}, [{"A": (0, upper)}, {"A": (3, lower)}])
+    """
+    shapes = {name: _shape(tensor) for name, tensor in whole.items()}
+    pictures = held if isinstance(held, Mapping) else {"": held}
+    drawn = [(caption, _sheets(shapes, ranks)) for caption, ranks in pictures.items()]
+    behind = {name: max(len(picture[name]) - 1 for _, picture in drawn) * SHEET for name in shapes}
+    taken = 0.4 + len(shapes) * GAP + sum(behind.values())
+    side = 2 if len(drawn) > 1 and WIDTH / 2 - taken > 1.3 else 1  # several copies need the whole width
+    sizes = _sizes({name: _flat(shape) for name, shape in shapes.items()}, WIDTH / side - taken)
+    lines = [drawn[first : first + side] for first in range(0, len(drawn), side)]
+    copies = [max(len(sheets) - 1 for _, picture in line for sheets in picture.values()) for line in lines]
+    tallest = max(rows for rows, _ in sizes.values())
+    tall = [tallest + count * SHEET + (2.7 if any(pictures) else 1.6) * LINE for count in copies]
+    figure, axes = canvas(sum(tall) + (0.55 if title else 0.1))
+    for number, line in enumerate(lines):
+        top, bottom = -sum(tall[:number]), -sum(tall[: number + 1]) + 1.4 * LINE
+        for place, (caption, picture) in enumerate(line):
+            left = place * WIDTH / side
+            axes.text(left, top - LINE / 2, caption, va="center", weight="bold", fontsize=NUMBER, color=INK)
+            for name, sheets in picture.items():
+                rows, columns = sizes[name]
+                for depth in reversed(range(len(sheets))):
+                    corner = (left + depth * SHEET, bottom + depth * SHEET)
+                    _draw(axes, sheets[depth], *corner, columns, rows, depth)
+                words = f"{name}  {'×'.join(map(str, shapes[name]))}"
+                axes.text(left, bottom - LINE / 2, words, va="center", fontsize=NUMBER - 1, color=MUTED)
+                left += max(columns + (len(sheets) - 1) * SHEET, LETTER * len(words)) + GAP
+    axes.set_xlim(-0.05, WIDTH - 0.35)
+    axes.set_ylim(-sum(tall), 0)
+    axes.set_aspect("equal", anchor="W")
+    write_title(axes, title)
+    return figure
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    shape = tuple(int(size) for size in getattr(tensor, "shape", tensor))
+    if not shape or 0 in shape:
+        raise WorldError(f"owners() cannot draw a tensor of shape {list(shape)}; it needs an element to own.")
+    return shape
+
+
+def _flat(shape: Sequence[int]) -> tuple[int, int]:
+    """Return the rows and columns that a tensor is drawn with."""
+    return (1, shape[0]) if len(shape) == 1 else (shape[0], math.prod(shape[1:]))
+
+
+def _sizes(flat: Mapping[str, tuple[int, int]], room: float) -> dict[str, tuple[float, float]]:
+    """Return height and width of each tensor in inches, on one scale; sides that differ widely are brought closer."""
+    sides = [side for pair in flat.values() for side in pair if side > 1]
+    spread = max(sides, default=1) / min(sides, default=1)
+    power = min(1.0, math.log(SPREAD) / math.log(spread)) if spread > 1 else 1.0
+    drawn = {name: (rows**power, columns**power) for name, (rows, columns) in flat.items()}
+    inch = min(room / sum(wide for _, wide in drawn.values()), TALLEST / max(high for high, _ in drawn.values()))
+    return {name: (max(high * inch, LEAST), max(wide * inch, LEAST)) for name, (high, wide) in drawn.items()}
+
+
+def _sheets(shapes: Mapping[str, Sequence[int]], held: Held) -> dict[str, list[ndarray]]:
+    """Lay the parts of each tensor on sheets: the rank of each element, or −1, no element on one sheet twice."""
+    import numpy
+
+    if strangers := {name for parts in held for name in parts} - set(shapes):
+        raise WorldError(f"owners() got a part of {sorted(strangers)[0]!r}, which is not among {list(shapes)}.")
+    sheets = {name: [numpy.full(shape, -1)] for name, shape in shapes.items()}
+    for rank, parts in enumerate(held):
+        for name, part in parts.items():
+            mask = _mask(part, shapes[name], f"{name!r} of {name_ranks([rank])}")
+            for sheet in sheets[name]:
+                if (sheet[mask] < 0).all():
+                    sheet[mask] = rank
+                    break
+            else:
+                sheets[name].append(numpy.where(mask, rank, -1))
+    return {name: [sheet.reshape(_flat(shapes[name])) for sheet in pile] for name, pile in sheets.items()}
+
+
+def _mask(part: Any, shape: Sequence[int], whose: str) -> ndarray:
+    """Return which elements of the whole a part covers."""
+    import numpy
+
+    mask = numpy.zeros(shape, bool)
+    if part is None:
+        return mask
+    if isinstance(part, tuple) and len(part) == 2 and hasattr(part[1], "shape"):
+        offset, extent = part[0], tuple(part[1].shape)
+        if isinstance(offset, Iterable):
+            offset = tuple(int(first) for first in offset)
+        else:
+            offset = (int(offset), *[0] * (len(shape) - 1))
+        ends = [first + size for first, size in zip(offset, extent, strict=False)]
+        fits = len(offset) == len(extent) == len(shape) and all(first >= 0 for first in offset)
+        if not fits or any(end > size for end, size in zip(ends, shape, strict=True)):
+            raise WorldError(f"owners(): {whose} has shape {list(extent)} at {list(offset)}, outside {list(shape)}.")
+        mask[tuple(slice(first, end) for first, end in zip(offset, ends, strict=True))] = True
+        return mask
+    try:
+        indices = [int(index) for index in part]
+    except (TypeError, ValueError) as error:
+        raise WorldError(f"owners(): {whose} is neither (offset, tensor) nor a list of indices.") from error
+    if outside := [index for index in indices if not 0 <= index < shape[0]]:
+        raise WorldError(f"owners(): {whose} has index {outside[0]}; there are {shape[0]} in the first dimension.")
+    mask[indices] = True
+    return mask
+
+
+def _draw(axes: Axes, sheet: ndarray, left: float, bottom: float, width: float, height: float, depth: int) -> None:
+    """Draw one sheet with its lower left corner there; a number on each block, where it is in sight."""
+    from matplotlib.patches import Rectangle
+
+    rows, columns = sheet.shape
+    high, wide = height / rows, width / columns
+    axes.add_patch(Rectangle((left, bottom), width, height, fc=PAPER, ec=MUTED, lw=1, ls=(0, (3, 3)), zorder=2 - depth))
+    for top, end, first, last, rank in _blocks(sheet):
+        x, y = left + first * wide, bottom + height - end * high
+        look = {"fc": rank_color(rank), "ec": PAPER, "lw": 1.5, "zorder": 2 - depth + 0.1}
+        block = Rectangle((x, y), (last - first) * wide, (end - top) * high, **look)
+        axes.add_patch(block)
+        if min(block.get_width(), block.get_height()) < SHEET - 0.08:
+            continue
+        middle = (x + block.get_width() / 2, y + block.get_height() / 2)
+        if depth:  # only an edge of a copy is in sight: its upper right corner
+            middle = (x + block.get_width() - SHEET / 2, y + block.get_height() - SHEET / 2)
+        look = {"ha": "center", "va": "center", "fontsize": NUMBER, "weight": "bold", "zorder": 2 - depth + 0.3}
+        axes.text(*middle, str(rank), color=label_color(rank), **look)
+    lines = {"color": PAPER, "lw": 0.5, "alpha": 0.6, "zorder": 2 - depth + 0.2}
+    if max(rows, columns) <= CELLS:
+        for row in range(1, rows):
+            axes.plot([left, left + width], [bottom + row * high] * 2, **lines)
+        for column in range(1, columns):
+            axes.plot([left + column * wide] * 2, [bottom, bottom + height], **lines)
+
+
+def _blocks(sheet: ndarray) -> list[tuple[int, int, int, int, int]]:
+    """Return rectangles of one rank: ``(first row, row after the last, first column, column after it, rank)``."""
+    found, open_ = [], {}
+    for row in range(len(sheet) + 1):
+        runs = _runs(sheet[row]) if row < len(sheet) else []
+        for run in [run for run in open_ if run not in runs]:
+            found.append((open_.pop(run), row, *run))
+        for run in runs:
+            open_.setdefault(run, row)
+    return sorted(found)
+
+
+def _runs(row: ndarray) -> list[tuple[int, int, int]]:
+    """Return where in a row one rank follows on itself: ``(first column, column after the last, rank)``."""
+    runs, first = [], 0
+    for column in range(1, len(row) + 1):
+        if column == len(row) or row[column] != row[first]:
+            if row[first] >= 0:
+                runs.append((first, column, int(row[first])))
+            first = column
+    return runs

@@ -1,0 +1,168 @@
+"""Who waits for whom: in the meeting of a process group, in a collective, for a message.
+
+Each explanation returns None where it is not the case, see :func:`ranklab.hangs.diagnosis.find`. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..cells.outcome import RankOutcome
+from ..layout import name_ranks
+from .evidence import TAKES, Case, Finding, doing, peer, pending, verb, verb_of
+
+INIT = "torch.distributed.init_process_group"
+NOT_SENT = "to which this cell was not sent"
+LEFT_OUT = "--ranks left out ranks that have to take part."
+TO_ALL = "send the cell to all ranks, without --ranks."
+
+
+def never_met(case: Case) -> Finding | None:
+    """Ranks that wait for the others in ``init_process_group``."""
+    meeting = [entry.rank for entry in case.stuck if entry.place["call"] == INIT]
+    if not meeting:
+        return None
+    away = [entry for entry in case.outcomes if entry.rank not in meeting]
+    waits = f"{name_ranks(meeting)} {verb_of(meeting, 'wait')} in init_process_group"
+    if case.outside:
+        return Finding(f"{waits} for {name_ranks(case.outside)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
+    if not away:
+        return Finding(
+            f"{waits}, and do not meet.",
+            "they were told different addresses, ports or world sizes.",
+            "MASTER_ADDR, MASTER_PORT and WORLD_SIZE must be the same on every rank.",
+        )
+    return Finding(
+        f"{waits} for {name_ranks([entry.rank for entry in away])}, {_whereabouts(away)}.",
+        "init_process_group comes back when all WORLD_SIZE ranks have called it.",
+        "call it on every rank, outside of any `if rank …`.",
+        _absent_notes(away, "never called it"),
+    )
+
+
+def circle(case: Case) -> Finding | None:
+    """Ranks that wait for messages from each other."""
+    by_rank = {entry.rank: entry for entry in case.stuck}
+    peers = {rank: peer(entry) for rank, entry in by_rank.items()}
+    for start in sorted(peers):
+        path = [start]
+        while (following := peers.get(path[-1])) is not None and following not in path:
+            path.append(following)
+        if following is None or following != start:
+            continue
+        told = ", ".join(f"rank {rank} {verb(by_rank[rank])} rank {peers[rank]}" for rank in sorted(path))
+        sentence = f"{name_ranks(path)} wait for each other: {told}."
+        takers = [rank for rank in path if by_rank[rank].place["call"] in TAKES]
+        if len(path) == 2 and len(takers) == 1:
+            cause = "the send and the recv are not a pair: they have another tag or another group."
+            return Finding(sentence, cause, "give both calls the same tag and the same group.")
+        cause = "everybody waits to receive, and nobody sends." if len(takers) == len(path) else "nobody receives."
+        mend = "let one of them send first and the other receive first, or start both with dist.batch_isend_irecv."
+        return Finding(sentence, cause, mend)
+    return None
+
+
+def missing(case: Case) -> Finding | None:
+    """Ranks that wait in a collective which others have not called."""
+    for entry in case.stuck:
+        waiting = pending(entry)
+        if waiting is None:
+            continue
+        members = entry.place["groups"].get(waiting["group"], [])
+        outside = [rank for rank in case.outside if rank in members]
+        away = [other for other in case.outcomes if other.rank in members and not _has(other, waiting)]
+        same = [other.rank for other in case.stuck if _has(other, waiting)]
+        waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {waiting['name']}"
+        if outside:
+            return Finding(f"{waits} for {name_ranks(outside)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
+        if away:
+            return _of_absent(f"{waits} for {name_ranks([other.rank for other in away])}", waiting, away)
+    return None
+
+
+def _of_absent(waits: str, waiting: dict, away: list[RankOutcome]) -> Finding:
+    """Explain why ranks have not come to a collective in which others wait."""
+    name, absent = waiting["name"], name_ranks([other.rank for other in away])
+    sentence = f"{waits}, {_whereabouts(away)}."
+    rule = "a collective comes back when every rank of its group has called it;"
+    earlier = {other.rank: _calls(other, waiting["group"]) for other in away}
+    if all(other.state == "done" and earlier[other.rank] for other in away):
+        return Finding(
+            sentence,
+            f"{rule} {absent} called fewer: loops or data loaders of unequal length.",
+            "give every rank equally many steps, for example with drop_last, or DDP's join().",
+            {rank: f"finished the cell after {count} collective{'s' * (count > 1)}" for rank, count in earlier.items()},
+        )
+    crossed = [other for other in away if other.state == "freed" and pending(other)]
+    if len(crossed) == len(away):
+        return Finding(
+            sentence,
+            f"the ranks use two groups in another order: {absent} {verb_of(away, 'wait')} in the other group.",
+            "call the collectives of all groups in the same order on every rank.",
+        )
+    computing = [other.rank for other in away if other.state == "freed" and not (other.place or {}).get("call")]
+    if computing:
+        who = name_ranks(computing)
+        return Finding(
+            sentence,
+            f"{rule} {who} may be in an endless loop, or have more work than the deadline allows.",
+            f"see why {who} {'is' if len(computing) == 1 else 'are'} still there, or give the cell more seconds: "
+            "%%px --timeout 300.",
+            _absent_notes(away, f"never called {name}"),
+        )
+    busy = any(other.state == "freed" for other in away)
+    why = "the ranks wait in different calls" if busy else "a condition such as `if rank == 0:` left some out"
+    return Finding(
+        sentence,
+        f"{rule} {why}.",
+        f"let {absent} call {name} too, or make a group of those that need it with dist.new_group.",
+        _absent_notes(away, f"never called {name}"),
+    )
+
+
+def alone(case: Case) -> Finding | None:
+    """Ranks that wait for a message which their peer neither sends nor receives.
+
+    Where ranks wait in a chain, its end is told: the rank whose peer waits for nobody.
+    """
+    waiting = {entry.rank for entry in case.stuck}
+    for entry in sorted(case.stuck, key=lambda entry: peer(entry) in waiting):
+        other = next((one for one in case.outcomes if one.rank == peer(entry)), None)
+        if peer(entry) in case.outside:
+            return Finding(f"rank {entry.rank} {verb(entry)} rank {peer(entry)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
+        if other is None:
+            continue
+        answer = "sends nothing" if entry.place["call"] in TAKES else "receives nothing"
+        where = "has finished the cell" if other.state == "done" else f"is elsewhere ({doing(other) or other.state})"
+        return Finding(
+            f"rank {entry.rank} {verb(entry)} rank {other.rank}, which {answer} and {where}.",
+            "every send needs a recv on the other rank, and every recv a send.",
+            f"write the matching call on rank {other.rank}.",
+        )
+    return None
+
+
+def _has(entry: RankOutcome, waiting: dict) -> bool:
+    return any(
+        called["group"] == waiting["group"] and called["number"] >= waiting["number"]
+        for called in (entry.place or {}).get("collectives", ())
+    )
+
+
+def _calls(entry: RankOutcome, group: str) -> int:
+    """Return how many collectives of a group a rank has called in this cell."""
+    return sum(called["group"] == group and called["recent"] for called in (entry.place or {}).get("collectives", ()))
+
+
+def _whereabouts(away: Sequence[RankOutcome]) -> str:
+    if all(entry.state == "done" for entry in away):
+        return "which finished the cell without it"
+    if all(entry.state == "freed" for entry in away):
+        places = {tuple((entry.place or {}).get("lines", ())[-1:]) for entry in away}
+        line = " ".join(places.pop()) if len(places) == 1 else ""
+        return f"still in {line.replace(':  ', ', ', 1)}" if line else "which did something else"
+    return "which did not come"
+
+
+def _absent_notes(away: Sequence[RankOutcome], words: str) -> dict[int, str]:
+    return {entry.rank: f"finished the cell: {words}" for entry in away if entry.state == "done"}

@@ -1,0 +1,1 @@
+"""Hosts on one machine: network namespaces with names, addresses and a link of a given rate."""

@@ -1,0 +1,102 @@
+"""The ordinary tools that hosts are made with: where they are, what they need, what they said when they failed.
+
+``ip``, ``tc``, ``nsenter`` and ``unshare`` do the work; a reader can type the same commands.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..errors import NoHosts, RanklabError
+
+# An ordinary user's PATH does not have the folders of ip and tc everywhere.
+PATH = os.pathsep.join(("/usr/sbin", "/sbin"))
+PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "nsenter": "util-linux",
+    "unshare": "util-linux",
+    "mount": "mount",
+    "ping": "iputils-ping",
+    "iperf3": "iperf3",
+    "ethtool": "ethtool",
+}
+NEEDED = ("ip", "tc", "nsenter", "unshare", "mount", "env")
+PATIENCE = 20.0  # seconds; each of these commands takes milliseconds
+
+
+def search_path(environment: dict[str, str]) -> str:
+    """Return the folders of an environment's programs, those of the administrator's tools among them."""
+    return os.pathsep.join((environment.get("PATH", os.defpath), PATH))
+
+
+def check_tools() -> None:
+    """See that everything is there that hosts are made with.
+
+    Raises:
+        NoHosts: a sentence that names what is missing and its package.
+    """
+    if not sys.platform.startswith("linux"):
+        raise NoHosts(f"Hosts of their own need Linux, and this is {sys.platform}.", "use a virtual machine with Linux")
+    path = search_path(dict(os.environ))
+    if missing := [tool for tool in NEEDED if shutil.which(tool, path=path) is None]:
+        packages = sorted({PACKAGES.get(tool, "coreutils") for tool in missing})
+        raise NoHosts(f"Hosts need {', '.join(missing)}.", f"sudo apt install {' '.join(packages)}")
+
+
+def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> str:
+    """Run one of the tools to its end.
+
+    Args:
+        command: the tool and its arguments.
+        lines: what it reads from its standard input.
+
+    Returns:
+        What it printed.
+
+    Raises:
+        RanklabError: the command and what it said.
+    """
+    environment = {**os.environ, "PATH": search_path(dict(os.environ)), "LC_ALL": "C"}
+    text = "".join(f"{line}\n" for line in lines)
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise RanklabError(f"`{' '.join(command[-4:])}` did not end within {PATIENCE:g} s.") from error
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if not line.startswith("Command failed")]
+        raise RanklabError(f"`{' '.join(command[-4:])}` failed: {' '.join(said).strip() or done.returncode}")
+    return done.stdout
+
+
+def forbidden(said: str) -> NoHosts:
+    """Say why this machine gives no namespaces, and how to allow them.
+
+    Args:
+        said: what ``unshare`` said.
+    """
+    if os.geteuid() == 0:
+        mend = "in a container, start it with --privileged"
+    elif _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
+        mend = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+    elif _setting("kernel/unprivileged_userns_clone") == "0":
+        mend = "sudo sysctl kernel.unprivileged_userns_clone=1"
+    elif _setting("user/max_user_namespaces") == "0":
+        mend = "sudo sysctl user.max_user_namespaces=10000"
+    else:
+        mend = "start Jupyter as root, or in a container started with --privileged"
+    return NoHosts(f"This machine allows no network namespaces ({said.removeprefix('unshare: ')}).", mend)
+
+
+def _setting(name: str) -> str:
+    try:
+        return Path("/proc/sys", name).read_text().strip()
+    except OSError:  # this kernel has no such setting
+        return ""

@@ -1,0 +1,239 @@
+"""Why a launch failed: what torchrun's report and the files of the ranks say, in the order in which it happened.
+
+torchrun names the failure with the earliest time, in whole seconds (ProcessFailure and ErrorHandler in
+torch/distributed/elastic/multiprocessing/errors, torch 2.13). Ranks that lose a partner fail within the same second,
+so the files' own times decide here, and a rank that only waited for another is no cause.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from dataclasses import dataclass, field
+
+from ..cells.outcome import CellOutcome, RankOutcome, clean
+from ..hangs.report import LOST, summarise
+from ..layout import name_ranks
+from . import pytraceback
+from .agents import Agent
+from .commandline import STANDALONE, Launch
+
+# torchrun's table of failures, and its word on whom it ended itself.
+ENTRY = re.compile(r"rank\s+: (\d+) \(local_rank: \d+\)\s+exitcode\s+: (-?\d+) \(pid: (\d+)\)")
+ENDED = re.compile(r"Sending process (\d+) closing signal")
+TABLE = re.compile(r"^=+\n.*^=+$", re.MULTILINE | re.DOTALL)
+ENTRY_TIME = re.compile(r"^(\s+(?:time|host)\s+: ).*$", re.MULTILINE)
+ENTRY_PROCESS = re.compile(r"(\bpid: |\bPID )\d+")
+PATH = re.compile(r'(?<=[ "])/\S*/(?=[^/\s"]+)')
+REFUSED = re.compile(r"^\S+: error: (.+)$", re.MULTILINE)
+RUNNING = "still running"
+LOG_LINE = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+\] ?", re.MULTILINE)
+
+
+@dataclass
+class Failure:
+    """Why a launch did not end well.
+
+    Attributes:
+        sentence: what went wrong first.
+        rank: the rank that it began with, None where it was no rank.
+        error: ``Type: message`` of what that rank raised, "" where it raised nothing.
+        exit_code: how its process ended, as ``subprocess`` counts: −9 is SIGKILL; None where that is not known.
+        recorded: whether the rank wrote torchelastic's error file, which ``@record`` does.
+        nodes: the nodes that never came, where that is the cause.
+    """
+
+    sentence: str
+    rank: int | None = None
+    error: str = ""
+    exit_code: int | None = None
+    recorded: bool = False
+    nodes: list[int] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@dataclass
+class _End:
+    """How one rank ended: what is in its files and in torchrun's table."""
+
+    outcome: RankOutcome
+    when: float = float("inf")
+    recorded: bool = False
+
+
+def examine(launch: Launch, agents: list[Agent], reason: str, timeout: float) -> tuple[CellOutcome, Failure | None]:
+    """Say how a launch ended.
+
+    Args:
+        launch: what was launched.
+        agents: one a node, all ended.
+        reason: "finished", "trouble" (a node failed and others went on), "deadline" or "interrupted".
+        timeout: the deadline, seconds.
+
+    Returns:
+        What the ranks did, for a panel, and the failure, None where there is none.
+    """
+    ends = sorted((end for agent in agents for end in _ends(agent)), key=lambda end: end.outcome.rank)
+    ranks = [end.outcome for end in ends]
+    if killed := [agent for agent in agents if (agent.process.returncode or 0) < 0 and not agent.stopped]:
+        _lost_with(killed[0], ends)
+    broken = [end for end in ends if end.outcome.state in ("died", "raised")]
+    if broken:
+        return _of_rank(ranks, broken, agents)
+    if not any(agent.attempts() for agent in agents):
+        ranks = []  # no rank was started: there is nothing to say of them
+    outcome = CellOutcome(ranks, timed_out=reason == "deadline")
+    failure = _of_agents(launch, agents, reason, timeout)
+    if failure is not None:
+        outcome.headline = failure.sentence
+    return outcome, failure
+
+
+def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) -> tuple[CellOutcome, Failure]:
+    """Name the rank that failed first: one that was killed, else the earliest that raised."""
+    broken.sort(key=lambda end: (end.outcome.state != "died" or (end.outcome.exit_code or 0) >= 0, end.when))
+    recorded = {end.outcome.rank: end.recorded for end in broken}
+    raised = {end.outcome.rank: end.outcome.error for end in broken}
+    result = summarise([end.outcome for end in broken], "finished", 0, range(len(ranks)), len(ranks))
+    first = next((end.outcome for end in broken if end.outcome.state != "lost"), broken[0].outcome)
+    result.ranks, result.advice, result.details = ranks, "", []
+    for entry in ranks:
+        # Whether a rank that waits is told by gloo that its partner has gone, or ended by torchrun before that, is a
+        # matter of milliseconds.
+        if entry.state in ("lost", "freed"):
+            entry.state, entry.error, entry.traceback, entry.stderr = "freed", "", [], ""
+            entry.note = f"ended because rank {first.rank} had failed"
+    if first.exit_code == -signal.SIGKILL:
+        result.mend = "see how much memory the program needs."
+    starts = max(agent.attempts() for agent in agents)
+    if starts > 1:
+        result.advice = f"torchrun started the ranks {starts} times; this is the last time."
+    failure = Failure(result.headline, first.rank, raised[first.rank], first.exit_code, recorded.get(first.rank, False))
+    return result, failure
+
+
+def _lost_with(agent: Agent, ends: list[_End]) -> None:
+    """Mark the ranks that only lost a partner when one node's torchrun was killed: they are not the cause."""
+    gone = set(agent.ranks())
+    for outcome in (end.outcome for end in ends):
+        if outcome.state == "raised" and LOST.search(outcome.error):
+            outcome.state, outcome.error, outcome.traceback = "freed", "", []
+        if outcome.state == "freed" and LOST.search(outcome.stderr):
+            outcome.stderr = ""
+        # Whether a rank was told by gloo or ended by its torchrun before that is a matter of milliseconds.
+        if outcome.state == "freed" and outcome.rank not in gone and outcome.note != RUNNING:
+            outcome.note = f"ended because torchrun on {agent.launch.name(agent.node)} had been killed"
+
+
+def _of_agents(launch: Launch, agents: list[Agent], reason: str, timeout: float) -> Failure | None:
+    """Say what happened to torchrun itself, where no rank is to blame."""
+    if reason == "interrupted":
+        return Failure("You stopped torchrun; nothing of it runs any more.")
+    failed = [agent for agent in agents if agent.process.returncode and not agent.stopped]
+    for agent in sorted(failed, key=lambda agent: agent.process.returncode > 0):  # a killed one is the cause
+        return Failure(_why_failed(agent), exit_code=agent.process.returncode)
+    if reason in ("deadline", "trouble"):
+        return _too_late(launch, agents, timeout)
+    return None
+
+
+def _why_failed(agent: Agent) -> str:
+    """Say why one torchrun failed, in its own words."""
+    code, said = agent.process.returncode, agent.log.text()
+    where = f" on {agent.launch.name(agent.node)}" if len(agent.launch.nodes) > 1 else ""
+    if code < 0:
+        ended = "its ranks ended with it" if agent.attempts() else "it had started no rank"
+        return f"torchrun{where} was killed by signal {-code}; {ended}."
+    if refused := REFUSED.findall(said):
+        return f"torchrun{where} refuses the command: {refused[-1]}"
+    raised = pytraceback.find(LOG_LINE.sub("", said))
+    return f"torchrun{where} failed: {raised.error.splitlines()[0] if raised else f'exit status {code}'}"
+
+
+def _too_late(launch: Launch, agents: list[Agent], timeout: float) -> Failure:
+    """Say what everybody waited for when the time was up."""
+    when = f"After {timeout:g} s: "
+    absent = [agent.node for agent in agents if not agent.arrived()]
+    waiting = [agent.node for agent in agents if agent.arrived() and not agent.met()]
+    if absent and waiting:
+        came, missing = _nodes(launch, waiting), _nodes(launch, absent)
+        verb = "waits" if len(waiting) == 1 else "wait"
+        sentence = f"{came} {verb} for {missing}, which never came to the meeting point."
+        return Failure(when + sentence, nodes=absent)
+    if absent:
+        return Failure(f"{when}torchrun has not come to the point where it starts ranks.", nodes=absent)
+    if waiting and launch.rdzv != STANDALONE:
+        advice = "is the address right, the port open?"
+        return Failure(f"{when}{_nodes(launch, waiting)} did not find one another; {advice}")
+    ranks = name_ranks([rank for agent in agents for rank in agent.ranks() if agent.process.returncode != 0])
+    be = "was" if ranks.startswith("rank ") else "were"
+    return Failure(f"{when}{ranks} {be} still running. Do they wait for one another, or is timeout= too short?")
+
+
+def _nodes(launch: Launch, nodes: list[int]) -> str:
+    return " and ".join(launch.name(node) for node in nodes)
+
+
+def _ends(agent: Agent) -> list[_End]:
+    """Read how the ranks of a node ended."""
+    said = agent.log.text()
+    table = {int(rank): (int(code), int(pid)) for rank, code, pid in ENTRY.findall(said)}
+    ended = {int(pid) for pid in ENDED.findall(said)}
+    return [
+        _end(agent, local_rank, rank, table.get(rank), ended, bool(table))
+        for local_rank, rank in enumerate(agent.ranks())
+    ]
+
+
+def _end(
+    agent: Agent, local_rank: int, rank: int, entry: tuple[int, int] | None, ended: set[int], reported: bool
+) -> _End:
+    stdout, stderr = (agent.file(local_rank, name) for name in ("stdout.log", "stderr.log"))
+    said = stderr.text()
+    end = _End(RankOutcome(rank, clean(stdout.text()), clean(pytraceback.quiet(said)).strip("\n")))
+    outcome, raised = end.outcome, pytraceback.find(said)
+    stderr.look()
+    end.when = stderr.changed or end.when
+    error_file = agent.file(local_rank, "error.json")
+    if callstack := _recorded(error_file):
+        raised, end.recorded, end.when = pytraceback.find(callstack) or raised, True, error_file.path.stat().st_mtime
+    outcome.exit_code, pid = entry or (None, 0)
+    outcome.state = _state(outcome.exit_code, pid in ended, raised, reported, agent.process.returncode)
+    if outcome.state == "raised":
+        outcome.error, outcome.traceback, outcome.stderr = raised.error, raised.lines, raised.before
+    elif outcome.state == "died":
+        outcome.last_words = outcome.stderr
+    elif outcome.state == "freed":
+        outcome.note = RUNNING if agent.stopped else "ended with its torchrun"
+    return end
+
+
+def _state(code: int | None, ended: bool, raised: pytraceback.Raised | None, reported: bool, torchrun: int) -> str:
+    """Tell how a rank ended: torchrun's table has the exit codes of those that failed, where it has printed one."""
+    if code is None:
+        if torchrun == 0 or reported:
+            return "done"
+        return "raised" if raised else "freed"
+    if code < 0:
+        return "freed" if ended else "died"
+    return "raised" if raised else "died"
+
+
+def _recorded(error_file) -> str:
+    """Return the traceback in torchelastic's error file, "" where there is none."""
+    error_file.look()
+    try:
+        message = json.loads(error_file.text() or "{}").get("message", "")
+    except json.JSONDecodeError:  # the rank was killed while it wrote the file
+        return ""
+    return message.get("extraInfo", {}).get("py_callstack", "") if isinstance(message, dict) else ""
+
+
+def table(agents: list[Agent]) -> str:
+    """Return the report that torchrun prints at its end, without what differs between runs and machines."""
+    found = [match[0] for agent in agents if (match := TABLE.search(agent.log.text()))]
+    text = ENTRY_PROCESS.sub(r"\1…", ENTRY_TIME.sub(r"\1…", "\n\n".join(found)))
+    return PATH.sub("…/", text)

@@ -1,0 +1,103 @@
+"""A tensor and who holds which part of it, as a figure."""
+
+import pytest
+
+import ranklab
+from ranklab.errors import WorldError
+from ranklab.palette import rank_color
+
+
+def blocks(axes):
+    """The coloured blocks of a drawing of owners: rank's colour, width and height in inches."""
+    from matplotlib.colors import to_hex
+
+    drawn = [patch for patch in axes.patches if patch.get_linestyle() == "solid"]
+    return [
+        (to_hex(patch.get_facecolor()), round(patch.get_width(), 2), round(patch.get_height(), 2)) for patch in drawn
+    ]
+
+
+def numbers(axes):
+    return [text.get_text() for text in axes.texts if text.get_text().isdigit()]
+
+
+def test_owners_draws_each_part_in_its_ranks_colour_with_its_number_and_its_size():
+    torch = pytest.importorskip("torch")
+    whole = torch.zeros(6, 8)
+    columns = [{"A": ((0, 4 * rank), whole.chunk(2, dim=1)[rank])} for rank in range(2)]
+    axes = ranklab.owners({"A": whole}, columns, "title").axes[0]
+    (left, *size), (right, *other) = blocks(axes)
+    assert (left, right) == (rank_color(0), rank_color(1)) and size == other
+    assert size[0] / size[1] == pytest.approx(4 / 6, rel=0.02)
+    assert numbers(axes) == ["0", "1"] and axes.get_title("left") == "title"
+    assert "A  6×8" in [text.get_text() for text in axes.texts]
+
+
+def test_owners_draws_copies_behind_one_another_and_leaves_empty_what_nobody_holds():
+    torch = pytest.importorskip("torch")
+    copies = ranklab.owners({"A": (4, 4)}, [{"A": (0, torch.zeros(4, 4))}] * 3).axes[0]
+    assert sorted(blocks(copies)) == sorted((rank_color(rank), 1.25, 1.25) for rank in range(3))
+    assert len({(patch.get_x(), patch.get_y()) for patch in copies.patches}) == 3
+    nobody = ranklab.owners({"A": (4, 4)}, [{}, {"A": None}, {"A": (2, torch.zeros(1, 4))}]).axes[0]
+    assert blocks(nobody) == [(rank_color(2), 1.25, 0.31)]
+
+
+def test_owners_puts_groups_of_copies_on_a_sheet_each():
+    """Two groups of two ranks, each group with a cut copy of its own: two sheets, not three."""
+    torch = pytest.importorskip("torch")
+    held = [{"A": (2 * (rank % 2), torch.zeros(2, 4))} for rank in range(4)]
+    axes = ranklab.owners({"A": (4, 4)}, held).axes[0]
+    assert sorted(numbers(axes)) == ["0", "1", "2", "3"]
+    assert sum(patch.get_linestyle() != "solid" for patch in axes.patches) == 2
+
+
+def test_owners_takes_indices_vectors_and_dimensions_after_the_second():
+    torch = pytest.importorskip("torch")
+    strided = ranklab.owners({"samples": (10,)}, [{"samples": range(rank, 10, 4)} for rank in range(4)]).axes[0]
+    assert numbers(strided) == ["0", "1", "2", "3", "0", "1", "2", "3", "0", "1"]
+    heads = [{"heads": ((0, rank, 0), torch.zeros(4, 1, 3))} for rank in range(2)]
+    assert numbers(ranklab.owners({"heads": (4, 2, 3)}, heads).axes[0]) == ["0", "1"]
+
+
+def test_owners_draws_a_picture_a_caption_and_the_same_bytes_twice():
+    held = {"rows": [{"A": [0]}, {"A": [1]}], "none": [{}, {}]}
+    first, second = (ranklab.owners({"A": (2, 2)}, held) for _ in range(2))
+    assert {"rows", "none"} <= {text.get_text() for text in first.axes[0].texts}
+    assert first._repr_png_() == second._repr_png_()
+
+
+@pytest.mark.parametrize("columns", [4096, 24])
+def test_the_text_of_owners_stays_on_the_paper(columns):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    torch = pytest.importorskip("torch")
+    whole = {"weight": (columns, 2 * columns), "bias": (columns,)}
+    held = [{name: (0, torch.empty(shape, device="meta")) for name, shape in whole.items()}] * 4
+    figure = ranklab.owners(whole, {"one": held, "two": held}, "title")
+    FigureCanvasAgg(figure).draw()
+    for text in figure.axes[0].texts:
+        box = text.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0 and box.y1 <= figure.bbox.y1, text
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence"),
+    [
+        ({"B": [0]}, "a part of 'B', which is not among"),
+        ({"A": [7]}, "'A' of rank 0 has index 7; there are 6 in the first dimension."),
+        ({"A": 3}, "neither"),
+        ({"A": ("late", (4, 3))}, "neither"),
+    ],
+)
+def test_owners_refuses_parts_of_nothing(part, sentence):
+    with pytest.raises(WorldError, match=sentence):
+        ranklab.owners({"A": (6, 8)}, [part])
+
+
+@pytest.mark.parametrize("offset", [4, (0, 6), (-1, 0), (0, 0, 0)])
+def test_owners_refuses_a_part_outside_its_tensor(offset):
+    torch = pytest.importorskip("torch")
+    with pytest.raises(WorldError, match="outside"):
+        ranklab.owners({"A": (6, 8)}, [{"A": (offset, torch.zeros(3, 4))}])
+    with pytest.raises(WorldError, match="an element to own"):
+        ranklab.owners({"A": (0, 3)}, [{}])
