@@ -90,28 +90,53 @@ class Visit:
         )
 
 
+def open_page(context, site, name):
+    """Open a page of the site in a context without a network, and note what it does from the first request on."""
+    context.set_offline(True)
+    context.set_default_timeout(10_000)
+    seen = Visit(context.new_page())
+    seen.page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)
+    seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
+    seen.page.on("request", seen.note)
+    seen.page.on("requestfailed", lambda request: seen.failed.append(request.url))
+    path, _, query = name.partition("?")
+    seen.page.goto((site / path).as_uri() + (f"?{query}" if query else ""))
+    seen.page.wait_for_load_state("load")
+    return seen
+
+
 @pytest.fixture
 def visit(chromium, site):
-    """Open a page of the site without a network: ``visit("book/index.html", theme="dark", width=390)``."""
+    """Open a page for a test that uses it: ``visit("book/index.html", width=390)``."""
     contexts = []
 
-    def open_page(name, theme="light", width=1280, height=900):
-        context = chromium.new_context(
-            viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
-        )
-        contexts.append(context)
-        context.set_offline(True)
-        context.set_default_timeout(10_000)
-        seen = Visit(context.new_page())
-        seen.page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)
-        seen.page.on("pageerror", lambda error: seen.errors.append(str(error)))
-        seen.page.on("request", seen.note)
-        seen.page.on("requestfailed", lambda request: seen.failed.append(request.url))
-        path, _, query = name.partition("?")
-        seen.page.goto((site / path).as_uri() + (f"?{query}" if query else ""))
-        seen.page.wait_for_load_state("load")
-        return seen
+    def open_alone(name, width=1280, height=900):
+        viewport = {"width": width, "height": height}
+        contexts.append(chromium.new_context(viewport=viewport, color_scheme="light", reduced_motion="reduce"))
+        return open_page(contexts[-1], site, name)
 
-    yield open_page
+    yield open_alone
     for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def look(chromium, site):
+    """Show a page to a test that only looks: ``look("book/index.html", theme="dark", width=390)``.
+
+    Each page is opened once in each theme, with all its solutions; tests share it.
+    """
+    contexts = {theme: chromium.new_context(color_scheme=theme, reduced_motion="reduce") for theme in ("light", "dark")}
+    opened = {}
+
+    def show(name, theme="light", width=1280, height=900):
+        if (name, theme) not in opened:
+            opened[name, theme] = open_page(contexts[theme], site, name)
+            for title in opened[name, theme].page.locator("div.solution.toggle > p.admonition-title").all():
+                title.click()
+        opened[name, theme].page.set_viewport_size({"width": width, "height": height})
+        return opened[name, theme]
+
+    yield show
+    for context in contexts.values():
         context.close()

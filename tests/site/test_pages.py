@@ -68,8 +68,8 @@ def hexed(css):
 
 
 @pytest.mark.parametrize("name", [*PAGES, "index.html", "search.html", "genindex.html"])
-def test_a_page_loads_whole_and_asks_for_nothing_from_elsewhere(visit, name):
-    seen = visit(name)
+def test_a_page_loads_whole_and_asks_for_nothing_from_elsewhere(look, name):
+    seen = look(name)
     assert seen.errors == []
     assert seen.foreign == []
     assert seen.failed == []
@@ -77,20 +77,20 @@ def test_a_page_loads_whole_and_asks_for_nothing_from_elsewhere(visit, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_weighs_at_most_250_kb_compressed(visit, name):
-    seen = visit(name)
+def test_a_page_weighs_at_most_250_kb_compressed(look, name):
+    seen = look(name)
     assert len(seen.files) > 5, "this measured less than a page with its style sheets and scripts"
     assert seen.weight(own=True) <= MOST_PAGE, sorted((path.stat().st_size, path.name) for path in seen.files)[-5:]
 
 
-def test_the_frame_of_all_pages_weighs_at_most_350_kb_compressed(visit):
-    seen = visit(CHAPTERS[0])  # style sheets, scripts, fonts and the search index, which grows with the book
+def test_the_frame_of_all_pages_weighs_at_most_350_kb_compressed(look):
+    seen = look(CHAPTERS[0])  # style sheets, scripts, fonts and the search index, which grows with the book
     assert seen.weight(own=False) <= MOST_FRAME, sorted((path.stat().st_size, path.name) for path in seen.files)[-5:]
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_has_a_title_of_its_own_and_one_first_heading(visit, name):
-    page = visit(name).page
+def test_a_page_has_a_title_of_its_own_and_one_first_heading(look, name):
+    page = look(name).page
     heading = page.locator("h1:visible")
     assert heading.count() == 1
     words = heading.evaluate("h => h.firstChild.textContent.trim()")
@@ -101,16 +101,14 @@ def test_a_page_has_a_title_of_its_own_and_one_first_heading(visit, name):
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [360, 390, 768])
-def test_no_page_scrolls_sideways_on_a_small_screen(visit, name, width):
-    assert visit(name, width=width, height=844).page.evaluate(WIDE) == []
+def test_no_page_scrolls_sideways_on_a_small_screen(look, name, width):
+    assert look(name, width=width, height=844).page.evaluate(WIDE) == []
 
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("width", [390, 1200, 1440])
-def test_nothing_that_was_printed_hides_behind_a_scroll_bar(visit, name, width):
-    page = visit(name, width=width).page
-    for title in page.locator("div.solution.toggle > p.admonition-title").all():
-        title.click()
+def test_nothing_that_was_printed_hides_behind_a_scroll_bar(look, name, width):
+    page = look(name, width=width).page
     assert page.evaluate(CUT, "div.cell_output, div.cell_output *") == []
     if width >= 1200:
         assert page.evaluate(CUT, "article pre") == []
@@ -132,11 +130,9 @@ def test_a_copy_button_covers_no_code_until_it_is_wanted(visit):
 
 @pytest.mark.parametrize("name", PAGES)
 @pytest.mark.parametrize("theme", THEMES)
-def test_every_text_reaches_the_contrast_of_wcag_aa(visit, name, theme):
-    page = visit(name, theme=theme).page
+def test_every_text_reaches_the_contrast_of_wcag_aa(look, name, theme):
+    page = look(name, theme=theme).page
     assert page.locator("html").get_attribute("data-theme") == theme
-    for title in page.locator("div.solution.toggle > p.admonition-title").all():
-        title.click()
     result = page.evaluate(FAINT)
     assert result["measured"] > 20
     assert result["found"] == []
@@ -172,8 +168,8 @@ def test_search_says_so_where_there_is_nothing(visit):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_every_code_cell_has_a_copy_button_for_its_code(visit, name):
-    page = visit(name).page
+def test_every_code_cell_has_a_copy_button_for_its_code(look, name):
+    page = look(name).page
     cells = page.locator("div.cell_input:not(details *)")
     assert cells.count() > 5
     for cell in cells.all():
@@ -182,8 +178,8 @@ def test_every_code_cell_has_a_copy_button_for_its_code(visit, name):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_the_notebook_can_be_downloaded(visit, site, name):
-    page = visit(name).page
+def test_the_notebook_can_be_downloaded(look, site, name):
+    page = look(name).page
     links = page.locator("a.btn-download-source-button").evaluate_all("all => all.map(a => a.href)")
     files = [Path(unquote(urlsplit(link).path)) for link in links if link.endswith(".ipynb")]
     assert len(files) == 1
@@ -205,8 +201,8 @@ def test_solutions_are_closed_until_they_are_asked_for(visit, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_every_picture_says_what_it_shows(visit, name):
-    pictures = visit(name).page.locator("article img")
+def test_every_picture_says_what_it_shows(look, name):
+    pictures = look(name).page.locator("article img")
     unnamed = pictures.evaluate_all(
         "all => all.filter(i => !(i.alt || '').trim() || i.alt.endsWith('.png')).map(i => i.src)"
     )
@@ -214,14 +210,14 @@ def test_every_picture_says_what_it_shows(visit, name):
 
 
 @pytest.mark.parametrize("name", CHAPTERS)
-def test_a_chapter_has_a_figure(visit, name):
-    assert visit(name).page.locator("article img, article div.rl-nodes").count() >= 1
+def test_a_chapter_has_a_figure(look, name):
+    assert look(name).page.locator("article img, article div.rl-nodes").count() >= 1
 
 
 @pytest.mark.parametrize("name", [PAGES[0], *CHAPTERS])
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_rank_has_its_colour_on_every_page_and_in_both_themes(visit, name, theme):
-    page = visit(name, theme=theme).page
+def test_a_rank_has_its_colour_on_every_page_and_in_both_themes(look, name, theme):
+    page = look(name, theme=theme).page
     chips = page.locator(".rl-rank").evaluate_all(
         """all => all.map(e => [e.textContent, getComputedStyle(e)])
                      .map(([text, style]) => [text, style.backgroundColor, style.color])"""
@@ -232,17 +228,17 @@ def test_a_rank_has_its_colour_on_every_page_and_in_both_themes(visit, name, the
     assert ranks == [(rank, rank_color(rank), label_color(rank)) for rank, _, _ in ranks]
 
 
-def test_cells_that_run_on_ranks_are_marked(visit):
-    page = visit(PAGES[0]).page
+def test_cells_that_run_on_ranks_are_marked(look):
+    page = look(PAGES[0]).page
     marked = page.locator("div.highlight.rl-on-ranks pre")
     assert marked.count() >= 1
     assert all(text.startswith("%%px") for text in marked.all_text_contents())
 
 
-def test_every_link_inside_the_site_leads_somewhere(visit, site):
+def test_every_link_inside_the_site_leads_somewhere(look):
     missing = []
     for name in PAGES:
-        page = visit(name).page
+        page = look(name).page
         for link in page.locator("a[href]").evaluate_all("all => all.map(a => a.href)"):
             parts = urlsplit(link)
             if parts.scheme != "file":
