@@ -74,7 +74,9 @@ def test_a_killed_worker_is_the_cause_on_both_hosts(lab, tmp_path):
     print(f"{seconds:.1f} s after the kill:\n{text}")
     assert str(run.failure) == "rank 2 was killed by SIGKILL."
     assert "ranks 0, 1   ended because rank 2 had failed" in text
-    assert all(re.search("Connection (closed|reset) by peer", error) for error in run.errors[:2])
+    # A send that was being answered is forgotten by gloo: its rank waits until the group gives up.
+    alone = "Connection (closed|reset) by peer|Timed out waiting 3000ms"
+    assert all(re.search(alone, error) for error in run.errors[:2])
     assert seconds < SECONDS
 
 

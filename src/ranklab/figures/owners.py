@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -115,7 +116,7 @@ def _sheets(shapes: Mapping[str, Sequence[int]], held: Held) -> dict[str, list[n
 
     if strangers := {name for parts in held for name in parts} - set(shapes):
         raise WorldError(f"owners() got a part of {sorted(strangers)[0]!r}, which is not among {list(shapes)}.")
-    sheets = {name: [numpy.full(shape, -1)] for name, shape in shapes.items()}
+    sheets = {name: [numpy.full(shape, -1, numpy.int16)] for name, shape in shapes.items()}
     for rank, parts in enumerate(held):
         for name, part in parts.items():
             mask = _mask(part, shapes[name], f"{name!r} of {name_ranks([rank])}")
@@ -124,7 +125,7 @@ def _sheets(shapes: Mapping[str, Sequence[int]], held: Held) -> dict[str, list[n
                     sheet[mask] = rank
                     break
             else:
-                sheets[name].append(numpy.where(mask, rank, -1))
+                sheets[name].append(numpy.where(mask, numpy.int16(rank), numpy.int16(-1)))
     return {name: [sheet.reshape(_flat(shapes[name])) for sheet in pile] for name, pile in sheets.items()}
 
 
@@ -186,8 +187,11 @@ def _draw(axes: Axes, sheet: ndarray, left: float, bottom: float, width: float, 
 
 def _blocks(sheet: ndarray) -> list[tuple[int, int, int, int, int]]:
     """Return rectangles of one rank: ``(first row, row after the last, first column, column after it, rank)``."""
+    import numpy
+
     found, open_ = [], {}
-    for row in range(len(sheet) + 1):
+    changed = 1 + numpy.flatnonzero((sheet[1:] != sheet[:-1]).any(axis=1))
+    for row in (0, *changed.tolist(), len(sheet)):
         runs = _runs(sheet[row]) if row < len(sheet) else []
         for run in [run for run in open_ if run not in runs]:
             found.append((open_.pop(run), row, *run))
@@ -198,10 +202,7 @@ def _blocks(sheet: ndarray) -> list[tuple[int, int, int, int, int]]:
 
 def _runs(row: ndarray) -> list[tuple[int, int, int]]:
     """Return where in a row one rank follows on itself: ``(first column, column after the last, rank)``."""
-    runs, first = [], 0
-    for column in range(1, len(row) + 1):
-        if column == len(row) or row[column] != row[first]:
-            if row[first] >= 0:
-                runs.append((first, column, int(row[first])))
-            first = column
-    return runs
+    import numpy
+
+    cuts = [0, *(1 + numpy.flatnonzero(row[1:] != row[:-1])).tolist(), len(row)]
+    return [(first, last, int(row[first])) for first, last in itertools.pairwise(cuts) if row[first] >= 0]

@@ -28,6 +28,9 @@ ENTRY_PROCESS = re.compile(r"(\bpid: |\bPID )\d+")
 PATH = re.compile(r'(?<=[ "])/\S*/(?=[^/\s"]+)')
 REFUSED = re.compile(r"^\S+: error: (.+)$", re.MULTILINE)
 RUNNING = "still running"
+# What a rank says whose partner has gone. gloo forgets a send whose connection breaks while it is answered, and the
+# rank waits until the group's timeout (UnboundBuffer::waitSend).
+ALONE = re.compile(rf"{LOST.pattern}|Timed out waiting \d+ms")
 LOG_LINE = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+\] ?", re.MULTILINE)
 
 
@@ -119,9 +122,9 @@ def _lost_with(agent: Agent, ends: list[_End]) -> None:
     """Mark the ranks that only lost a partner when one node's torchrun was killed: they are not the cause."""
     gone = set(agent.ranks())
     for outcome in (end.outcome for end in ends):
-        if outcome.state == "raised" and LOST.search(outcome.error):
+        if outcome.state == "raised" and ALONE.search(outcome.error):
             outcome.state, outcome.error, outcome.traceback = "freed", "", []
-        if outcome.state == "freed" and LOST.search(outcome.stderr):
+        if outcome.state == "freed" and ALONE.search(outcome.stderr):
             outcome.stderr = ""
         # Whether a rank was told by gloo or ended by its torchrun before that is a matter of milliseconds.
         if outcome.state == "freed" and outcome.rank not in gone and outcome.note != RUNNING:
