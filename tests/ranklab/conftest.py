@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from launches import mark, marked
-from support import Notebook
+from support import Notebook, answer
 from users import ordinary_user
 
 os.environ["IPP_NONINTERACTIVE"] = "1"
@@ -31,6 +31,17 @@ def notebook(bare_notebook):
     assert started.error is None, started.error
     yield bare_notebook
     bare_notebook.run("world.stop()")
+
+
+@pytest.fixture
+def graded(notebook, capsys):
+    """What a grader says about an answer, given as the arguments and the body of a function."""
+
+    def say(grader, arguments, body):
+        grader(answer(arguments, body))
+        return capsys.readouterr().out.strip()
+
+    return say
 
 
 @pytest.fixture(params=["this user", "ordinary user"])

@@ -1,8 +1,11 @@
 """The graders of the chapter *by-hand*: right answers, and the classic mistakes, each told in its own sentence."""
 
+from functools import partial
+
 import pytest
 import torch
 import torch.distributed as dist
+from support import answer, changed
 from torch.nn.functional import cross_entropy
 
 from ranklab import check
@@ -39,39 +42,14 @@ return (losses * weights).sum() / weight * dist.get_world_size()
 """
 
 
-def function(arguments, body):
-    """A function as a notebook's cell has it: it travels by value."""
-    text = f"def answer({arguments}):\n    import torch\n    import torch.distributed as dist\n"
-    names = {"__name__": "__main__"}
-    exec(compile(text + "".join(f"    {line}\n" for line in body.splitlines()), "ipykernel_1/2.py", "exec"), names)
-    return names["answer"]
-
-
-def changed(body, old, new):
-    assert old in body, old
-    return body.replace(old, new)
+@pytest.fixture
+def averaged(graded):
+    return partial(graded, check.average_gradients, "model")
 
 
 @pytest.fixture
-def averaged(notebook, capsys):
-    """What the grader says about the body of an ``average_gradients``."""
-
-    def say(body):
-        check.average_gradients(function("model", body))
-        return capsys.readouterr().out.strip()
-
-    return say
-
-
-@pytest.fixture
-def weighted(notebook, capsys):
-    """What the grader says about the body of a ``weighted_loss``."""
-
-    def say(body):
-        check.weighted_loss(function("losses, weights", body))
-        return capsys.readouterr().out.strip()
-
-    return say
+def weighted(graded):
+    return partial(graded, check.weighted_loss, "losses, weights")
 
 
 def test_one_call_for_each_dtype_is_par(averaged):
@@ -196,6 +174,6 @@ def test_charts_share_their_axes_and_have_a_title_each():
 
 def test_the_group_of_the_reader_is_there_afterwards(notebook, capsys):
     notebook.px("import torch.distributed as dist\nif not dist.is_initialized(): dist.init_process_group()")
-    check.weighted_loss(function("losses, weights", LOSS))
+    check.weighted_loss(answer("losses, weights", LOSS))
     assert "4" in notebook.px("print(dist.get_world_size())").text
     assert not dist.is_initialized()

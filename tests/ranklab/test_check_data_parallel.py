@@ -2,9 +2,11 @@
 
 import itertools
 import threading
+from functools import partial
 
 import pytest
 import torch
+from support import changed
 
 from ranklab import check
 from ranklab.check.data_parallel import remaining
@@ -12,6 +14,7 @@ from ranklab.check.data_parallel import remaining
 pytestmark = pytest.mark.ranks
 
 BARE = """
+import threading
 outputs, grad = [None] * len(chunks), torch.is_grad_enabled()
 failed = {}
 def work(i):
@@ -27,6 +30,7 @@ for i in sorted(failed): raise failed[i]
 return outputs
 """
 EXECUTOR = """
+from concurrent.futures import ThreadPoolExecutor
 grad = torch.is_grad_enabled()
 def run(replica, chunk):
     with torch.set_grad_enabled(grad):
@@ -36,25 +40,9 @@ with ThreadPoolExecutor(len(replicas)) as threads:
 """
 
 
-def changed(body, old, new):
-    assert old in body, old
-    return body.replace(old, new)
-
-
 @pytest.fixture
-def told(notebook, capsys):
-    """What the grader says about the body of a ``run_replicas``, which travels by value as a notebook's cell does."""
-
-    def say(body):
-        head = "def answer(replicas, chunks):\n"
-        imports = "import threading\nimport torch\nfrom concurrent.futures import ThreadPoolExecutor\n"
-        text = head + "".join(f"    {line}\n" for line in (imports + body).splitlines())
-        names = {"__name__": "__main__"}
-        exec(compile(text, "ipykernel_1/2.py", "exec"), names)
-        check.run_replicas(names["answer"])
-        return capsys.readouterr().out.strip()
-
-    return say
+def told(graded):
+    return partial(graded, check.run_replicas, "replicas, chunks")
 
 
 @pytest.mark.parametrize("body", [BARE, EXECUTOR])
@@ -105,7 +93,7 @@ def test_threads_that_meet_pass(told, body):
         (changed(BARE, "return outputs", "return torch.cat(outputs)"), "your answer returned Tensor, not a list of 2"),
         (changed(BARE, "return outputs", "return outputs[:1]"), "your answer returned 1 outputs, not 2."),
         ("return replicas.x", "your answer raised AttributeError"),
-        ("threading.Event().wait()", "After 5 s"),
+        ("import threading; threading.Event().wait()", "After 5 s"),
     ],
 )
 def test_each_mistake_has_its_sentence(told, body, sentence):

@@ -1,6 +1,9 @@
 """The graders of the chapter *feeding-ranks*: right answers and classic mistakes, each told in its own sentence."""
 
+from functools import partial
+
 import pytest
+from support import changed
 from torch.utils.data import DistributedSampler
 
 from ranklab import check
@@ -21,40 +24,14 @@ return votes.sum() / length
 """
 
 
-def function(arguments, body):
-    """A function as a notebook's cell has it: it travels by value."""
-    imports = "".join(f"    import {name}\n" for name in ("torch", "torch.distributed as dist"))
-    text = f"def answer({arguments}):\n{imports}"
-    names = {"__name__": "__main__"}
-    exec(compile(text + "".join(f"    {line}\n" for line in body.splitlines()), "ipykernel_1/2.py", "exec"), names)
-    return names["answer"]
-
-
-def changed(body, old, new):
-    assert old in body, old
-    return body.replace(old, new)
+@pytest.fixture
+def sampled(graded):
+    return partial(graded, check.rows_of, "length, rank, ranks, seed, epoch")
 
 
 @pytest.fixture
-def sampled(notebook, capsys):
-    """What the grader says about the body of a ``rows_of``."""
-
-    def say(body):
-        check.rows_of(function("length, rank, ranks, seed, epoch", body))
-        return capsys.readouterr().out.strip()
-
-    return say
-
-
-@pytest.fixture
-def counted(notebook, capsys):
-    """What the grader says about the body of an ``accuracy``."""
-
-    def say(body):
-        check.accuracy(function("rows, right, length", body))
-        return capsys.readouterr().out.strip()
-
-    return say
+def counted(graded):
+    return partial(graded, check.accuracy, "rows, right, length")
 
 
 def test_the_rows_of_the_sampler_are_right(sampled):
@@ -72,47 +49,50 @@ return list(sampler)
 
 
 @pytest.mark.parametrize(
-    ("body", "sentence"),
+    ("old", "new", "sentence"),
     [
         (
-            changed(ROWS, "order = torch.randperm(length, generator=draw).tolist()", "order = list(range(length))"),
-            "They",
+            "order = torch.randperm(length, generator=draw).tolist()",
+            "order = list(range(length))",
+            "They are not shuffled.",
         ),
-        (changed(ROWS, "seed + epoch", "seed"), "seed 0, epoch 1: rank 0: your rows"),
-        (changed(ROWS, "seed + epoch", "seed"), "epoch has no part in the order."),
-        (changed(ROWS, "seed + epoch", "epoch"), "seed has no part in the order."),
+        ("seed + epoch", "seed", "seed 0, epoch 1: rank 0: your rows"),
+        ("seed + epoch", "seed", "epoch has no part in the order."),
+        ("seed + epoch", "epoch", "seed has no part in the order."),
+        ("seed + epoch", "seed + epoch + rank", "All ranks have to draw one order: leave rank out of it."),
         (
-            changed(ROWS, "seed + epoch", "seed + epoch + rank"),
-            "All ranks have to draw one order: leave rank out of it.",
-        ),
-        (
-            changed(ROWS, "[rank:total:ranks]", "[rank * total // ranks : (rank + 1) * total // ranks]"),
+            "[rank:total:ranks]",
+            "[rank * total // ranks : (rank + 1) * total // ranks]",
             "That is a block; the sampler deals rows in turn.",
         ),
-        (changed(ROWS, "(order * ranks)[rank:total:ranks]", "order[rank::ranks]"), "Pad: every rank reads 3 rows."),
+        ("(order * ranks)[rank:total:ranks]", "order[rank::ranks]", "Pad: every rank reads 3 rows."),
         (
-            changed(ROWS, "(order * ranks)[", "(order + order[: total - length])["),
+            "(order * ranks)[",
+            "(order + order[: total - length])[",
             "With 1 row on 3 ranks, seed 0, epoch 0: rank 2: your rows are [], the sampler's [0]. Pad",
         ),
         (
-            changed(ROWS, "(order * ranks)[", "(order + [0] * (total - length))["),
+            "(order * ranks)[",
+            "(order + [0] * (total - length))[",
             "You pad with row 0; the sampler starts again at the head of the shuffled order.",
         ),
         (
-            changed(ROWS, "(order * ranks)[", "(order + order[-1:] * (total - length))["),
+            "(order * ranks)[",
+            "(order + order[-1:] * (total - length))[",
             "You pad with the last row; the sampler starts again at the head of the order.",
         ),
-        (changed(ROWS, "-(-length // ranks)", "length // ranks"), "The tail is dropped: pad instead."),
+        ("-(-length // ranks)", "length // ranks", "The tail is dropped: pad instead."),
         (
-            changed(ROWS, "torch.Generator().manual_seed(seed + epoch)", "torch.manual_seed(seed + epoch)"),
+            "torch.Generator().manual_seed(seed + epoch)",
+            "torch.manual_seed(seed + epoch)",
             "the rows are right, but torch's own generator moved",
         ),
-        (changed(ROWS, "return (", "return tuple("), "your function returned tuple, not a list."),
-        (changed(ROWS, "order * ranks", "order * worlds"), "your function raised NameError"),
+        ("return (", "return tuple(", "your function returned tuple, not a list."),
+        ("order * ranks", "order * worlds", "your function raised NameError"),
     ],
 )
-def test_wrong_rows_are_told_why(sampled, body, sentence):
-    told = sampled(body)
+def test_wrong_rows_are_told_why(sampled, old, new, sentence):
+    told = sampled(changed(ROWS, old, new))
     assert told.startswith("Not yet. With ")
     assert sentence in told
 
