@@ -32,6 +32,7 @@ def test_the_cables_of_a_ring(capsys):
         (lambda megabytes, nodes, mbit: right(megabytes, [*nodes], mbit) * sum(nodes), "only one rank of a computer"),
         (lambda megabytes, nodes, mbit: (2 - 2 / sum(nodes)) * megabytes * 8 / mbit, "ranks of one computer use no"),
         (lambda megabytes, nodes, mbit: None, "it should be a number"),
+        (lambda megabytes, nodes, mbit: float("nan"), "your answer is nan times"),
         (lambda megabytes, nodes, mbit: 1 / 0, "your answer raised ZeroDivisionError"),
     ],
 )

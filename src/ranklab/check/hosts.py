@@ -36,7 +36,7 @@ def wire_seconds(answer: Callable[[float, Sequence[int], float], float]) -> None
         if isinstance(given, bool) or not isinstance(given, (int, float)):
             print(f"Not yet. {where}: your answer is {given!r}, it should be a number.")
             return
-        if abs(given - expected) > 1e-6 + 0.01 * expected:
+        if not abs(given - expected) <= 1e-6 + 0.01 * expected:  # nan is wrong too
             why = _why(given, expected, megabytes, nodes, mbit)
             print(f"Not yet. {where}: {why}")
             return
