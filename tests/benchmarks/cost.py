@@ -22,7 +22,8 @@ from rich.console import Console
 from rich.table import Table
 
 import ranklab
-from ranklab.errors import NoHosts
+
+from .worlds import possible
 
 SIZES = [4_000, 1_000_000, 2_000_000, 4_000_000]  # none in the knee, where latency and bytes overlap
 ROW, MOST = 8_000_000, 20  # as many calls in a row as carry that many bytes, and at most so many
@@ -65,13 +66,7 @@ def measure(rounds: int = ROUNDS) -> dict[str, dict]:
         high) and the relative error. Where this machine allows no hosts, loopback alone.
     """
     figures = {}
-    worlds = dict(WORLDS)
-    try:
-        with ranklab.hosts(1):
-            pass  # a world would fall back to loopback
-    except NoHosts:
-        worlds = {name: world for name, world in worlds.items() if "link" not in world[0]}
-    for name, (layout, _) in worlds.items():
+    for name, (layout, _) in possible(WORLDS).items():
         with ranklab.start(**layout) as world:
             figures[name] = _one(world, rounds if "link" in layout else FAST * rounds)
     return figures

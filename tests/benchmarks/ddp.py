@@ -19,7 +19,8 @@ from rich.console import Console
 from rich.table import Table
 
 import ranklab
-from ranklab.errors import NoHosts
+
+from .worlds import possible
 
 SCRIPTS = Path(__file__).parents[2] / "book" / "data-parallel" / "scripts"
 ROUNDS = 9
@@ -71,14 +72,8 @@ def measure(rounds: int = ROUNDS) -> dict[str, dict]:
         For each world the number of parameters and, for each contender, median, low and high seconds of a step and
         its throughput as a share of torch's. Where this machine allows no hosts, loopback alone.
     """
-    worlds = dict(WORLDS)
-    try:
-        with ranklab.hosts(1):
-            pass  # a world would fall back to loopback
-    except NoHosts:
-        worlds = {name: world for name, world in worlds.items() if "link" not in world[0]}
     figures = {}
-    for name, (layout, depth, rows, made) in worlds.items():
+    for name, (layout, depth, rows, made) in possible(WORLDS).items():
         contenders = ", ".join(f"{who!r}: {how}" for who, how in [*made.items(), ("no exchange", "tower()")])
         code = PREPARE.format(scripts=str(SCRIPTS), depth=depth, rows=rows, models=contenders)
         with ranklab.start(**layout) as world:
