@@ -45,6 +45,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 sys.path.insert(0, {scripts!r})
 from tiny_ddp_buckets import BucketDDP
 dist.init_process_group()
+torch.set_num_threads(1)  # torchrun's rule gives a host's only rank all cores, and these hosts share them
 def tower():
     torch.manual_seed(0)
     return nn.Sequential(*[nn.Linear(1024, 1024, bias=False) for _ in range({depth})])
