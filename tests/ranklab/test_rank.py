@@ -5,6 +5,7 @@ import torch
 
 import ranklab
 from ranklab.engines.choice import choose_backend
+from ranklab.engines.gpus import backend_environment
 
 LAUNCHED_BY = {
     "ranklab": {"RANKLAB_BACKEND": "nccl"},
@@ -55,3 +56,8 @@ def test_device(monkeypatch, launcher, local_rank, local_world_size, gpus, devic
 def test_backend(monkeypatch, nodes, gpus, backend):
     monkeypatch.setattr("ranklab.engines.choice.visible_gpus", lambda: gpus)
     assert choose_backend(nodes) == backend
+
+
+def test_ranks_on_the_cpu_see_no_gpu_and_those_with_one_each_see_all():
+    assert backend_environment("gloo") == {"RANKLAB_BACKEND": "gloo", "CUDA_VISIBLE_DEVICES": ""}
+    assert backend_environment("nccl") == {"RANKLAB_BACKEND": "nccl"}

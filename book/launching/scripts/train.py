@@ -12,7 +12,7 @@ import torch.distributed as dist
 size = int(os.environ.get("WORLD_SIZE", 1))
 rank = int(os.environ.get("RANK", 0))
 if size > 1:
-    dist.init_process_group()
+    dist.init_process_group("gloo")
 
 x = torch.linspace(-1, 1, 120, dtype=torch.float64)
 y = x**2 + 3 * x + 2

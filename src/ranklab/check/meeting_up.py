@@ -227,7 +227,7 @@ def _add_in_levels(by_node: Sequence[Sequence[int]], leaders: Sequence[int]) -> 
     import torch.distributed as dist
 
     if not dist.is_initialized():
-        dist.init_process_group()
+        dist.init_process_group("gloo")
     groups = [dist.new_group(list(ranks)) for ranks in (*by_node, leaders)]
     rank = dist.get_rank()
     node = next(number for number, ranks in enumerate(by_node) if rank in ranks)

@@ -228,7 +228,7 @@ def _make_group() -> None:
     import torch.distributed as dist
 
     if not dist.is_initialized():
-        dist.init_process_group()
+        dist.init_process_group("gloo")
 
 
 def _call_in_group(answer: Callable, values: list[int]) -> Any:

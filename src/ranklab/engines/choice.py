@@ -59,10 +59,10 @@ def choose_backend(nodes: Sequence[int]) -> str:
     """
     gpus = visible_gpus()
     if gpus and len(nodes) > 1:
-        tell("Several nodes on one machine would share its GPUs: the ranks use the CPU and gloo.")
+        tell("Several nodes on one machine would share its GPUs: the ranks use the CPU and gloo, and see no GPU.")
     elif gpus and gpus < nodes[0]:
         have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
-        tell(f"{have} fewer than {nodes[0]} ranks: the ranks use the CPU and gloo.")
+        tell(f"{have} fewer than {nodes[0]} ranks: the ranks use the CPU and gloo, and see no GPU.")
     elif gpus:
         return "nccl"
     return "gloo"

@@ -1,10 +1,12 @@
-"""How many GPUs this machine shows, asked without importing torch into the notebook's kernel."""
+"""How many GPUs this machine shows, asked without importing torch into the notebook's kernel, and who sees them."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
+
+from ..rank import BACKEND
 
 
 def visible_gpus() -> int:
@@ -20,6 +22,15 @@ def visible_gpus() -> int:
         valid = names[: names.index("-1")] if "-1" in names else names
         return min(len([name for name in valid if name]), _installed_gpus())
     return _installed_gpus()
+
+
+def backend_environment(backend: str) -> dict[str, str]:
+    """Return the variables that tell a rank its backend, and hide from it the GPUs that it shall not use.
+
+    A group without a named backend takes NCCL where torch sees a GPU (BackendConfig in torch/distributed/
+    distributed_c10d.py, 2.13), and NCCL takes no two ranks on one.
+    """
+    return {BACKEND: backend} | ({"CUDA_VISIBLE_DEVICES": ""} if backend == "gloo" else {})
 
 
 def _installed_gpus() -> int:

@@ -19,12 +19,12 @@ from ..hangs.recorder import BUFFER, ENTRIES
 from ..hangs.watchdog import ask
 from ..layout import name_ranks, places, watchdog_path
 from ..live import Live
-from ..rank import BACKEND
 from . import leftovers
 from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher, no_more
 from .controllers import controller_runs, kill_controller, make_cluster
 from .deadman import HOME, OWNER, is_stopped
 from .forking import Server
+from .gpus import backend_environment
 from .network import Computers, make_network
 from .on_rank import greet
 
@@ -133,7 +133,7 @@ class Processes:
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment(self.network.address, self.master_port)
         environment |= self._owned | self.network.environment(place)
-        environment[BACKEND] = self.backend
+        environment |= backend_environment(self.backend)
         environment.setdefault(BUFFER, os.environ.get(BUFFER, ENTRIES))
         environment.setdefault(NCCL_ERRORS, os.environ.get(NCCL_ERRORS, "0"))
         return environment
