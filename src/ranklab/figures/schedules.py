@@ -18,9 +18,7 @@ NUMBER = 0.022  # a bar narrower than this part of the axis has no room for its 
 Step = tuple[str, int, float, float]
 
 
-def schedules(
-    runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequence[Step]]]], title: str = ""
-) -> Figure:
+def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequence[Step]]]], title: str = "") -> Figure:
     """Draw schedules of a pipeline below each other: on each rank what was measured, and the ideal below it.
 
     Args:
