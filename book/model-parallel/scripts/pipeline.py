@@ -39,8 +39,17 @@ class Line:
         self.stage, self.sent = ranks.index(dist.get_rank()), {}
         self.first, self.last = self.stage == 0, self.stage == len(ranks) - 1
 
+    def receive(self, tensor, step):
+        """Wait for a tensor of this shape from a neighbour."""
+        dist.recv(tensor, self.ranks[self.stage + step])
+        return tensor
+
+
+class Sending(Line):
+    """Sends without waiting: the neighbour may be busy."""
+
     def send(self, tensor, step):
-        """Send to a neighbour without waiting: it may be busy."""
+        """Send to a neighbour, one message at a time."""
         self.arrive(step)
         self.sent[step] = tensor, dist.isend(tensor, self.ranks[self.stage + step])
 
@@ -49,14 +58,9 @@ class Line:
         if step in self.sent:
             self.sent.pop(step)[1].wait()
 
-    def receive(self, tensor, step):
-        """Wait for a tensor of this shape from a neighbour."""
-        dist.recv(tensor, self.ranks[self.stage + step])
-        return tensor
 
-
-class Computing(Line):
-    """Computes micro-batches, keeps what backward needs, notes times."""
+class Forward(Sending):
+    """Goes forward, keeps what backward needs, notes times."""
 
     def forward(self, k):
         """Take micro-batch k from the left, pass it on to the right."""
@@ -72,6 +76,10 @@ class Computing(Line):
         self.events.append(("F", k, began, time.time()))
         if not self.last:
             self.send(y.detach(), +1)
+
+
+class Computing(Forward):
+    """Goes backward as well."""
 
     def backward(self, k):
         """Take its gradient from the right, pass it on to the left."""
