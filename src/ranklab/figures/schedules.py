@@ -76,12 +76,11 @@ def _span(ranks: Sequence[Sequence[Step]]) -> tuple[float, float]:
 def _bar(axes: Any, rank: int, top: float, height: float, step: Step, zero: float, axis: float | None) -> None:
     """Draw one step; with the length of the axis in seconds it gets its number where it has room."""
     what, number, start, end = step
-    forward, color = what == "F", rank_color(rank)
-    look = {"facecolor": color if forward else PAPER, "edgecolor": color if axis else MUTED, "linewidth": 1}
-    if not axis and forward:
-        look["facecolor"] = MUTED
+    forward, color = what == "F", rank_color(rank) if axis else MUTED
+    # Filled bars have a light edge, or neighbours would run into each other.
+    look = {"facecolor": color, "edgecolor": PAPER} if forward else {"facecolor": PAPER, "edgecolor": color}
     left, width = 1e3 * (start - zero), 1e3 * (end - start)
-    axes.barh(top, width, left=left, height=height, align="edge", **look)
+    axes.barh(top, width, left=left, height=height, align="edge", linewidth=1, **look)
     if axis and end - start > NUMBER * axis:
         ink = label_color(rank) if forward else INK
         axes.text(
