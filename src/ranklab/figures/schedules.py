@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURED, IDEAL = (-0.4, 0.5), (0.14, 0.2)  # of a lane: top and height
-NUMBER = 0.022  # a bar narrower than this part of the axis has no room for its number
+NUMBER = 0.022  # where a bar is narrower than this part of the axis, there is no room for numbers
 
 Step = tuple[str, int, float, float]
 
@@ -29,7 +29,7 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
 
     Returns:
         A figure with time in milliseconds. Forward is filled, backward is open; each has its micro-batch's number
-        where there is room. The thin bars are the ideal.
+        where the ideal leaves room for all of a schedule. The thin bars are the ideal.
 
     Raises:
         WorldError: nothing to draw, a step that is neither "F" nor "B", or one that ends before it begins.
@@ -46,13 +46,16 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
     ticks, row = {}, 0
     for name, pair in runs.items():
         axes.text(0, row + 0.2, f" {name}", va="center", color=INK, fontsize=13, weight="bold")
-        for ranks, (top, height), numbered in zip(pair, (MEASURED, IDEAL), (True, False), strict=True):
+        room = min(end - start for steps in pair[1] for *_, start, end in steps) > NUMBER * longest
+        for ranks, (top, height), measured in zip(pair, (MEASURED, IDEAL), (True, False), strict=True):
             zero, _ = _span(ranks)
             for rank, steps in enumerate(ranks):
                 ticks[row + 1 + rank] = f"rank {rank}"
                 place = row + 1 + rank + top
                 for step in steps:
-                    _bar(axes, rank, place, height, step, zero, longest if numbered else None)
+                    _bar(axes, rank_color(rank) if measured else MUTED, place, height, step, zero)
+                    if measured and room:
+                        _number(axes, rank, place + height / 2, step, zero)
         row += 1 + len(pair[0])
     axes.set_ylim(row - 0.4, -0.3)
     axes.set_yticks(list(ticks), ticks.values())
@@ -73,16 +76,17 @@ def _span(ranks: Sequence[Sequence[Step]]) -> tuple[float, float]:
     return min(step[2] for step in steps), max(step[3] for step in steps)
 
 
-def _bar(axes: Any, rank: int, top: float, height: float, step: Step, zero: float, axis: float | None) -> None:
-    """Draw one step; with the length of the axis in seconds it gets its number where it has room."""
-    what, number, start, end = step
-    forward, color = what == "F", rank_color(rank) if axis else MUTED
+def _bar(axes: Any, color: str, top: float, height: float, step: Step, zero: float) -> None:
+    """Draw one step: forward filled, backward open."""
+    what, _, start, end = step
     # Filled bars have a light edge, or neighbours would run into each other.
-    look = {"facecolor": color, "edgecolor": PAPER} if forward else {"facecolor": PAPER, "edgecolor": color}
-    left, width = 1e3 * (start - zero), 1e3 * (end - start)
-    axes.barh(top, width, left=left, height=height, align="edge", linewidth=1, **look)
-    if axis and end - start > NUMBER * axis:
-        ink = label_color(rank) if forward else INK
-        axes.text(
-            left + width / 2, top + height / 2 + 0.02, str(number), ha="center", va="center", color=ink, fontsize=10.5
-        )
+    look = {"facecolor": color, "edgecolor": PAPER} if what == "F" else {"facecolor": PAPER, "edgecolor": color}
+    axes.barh(top, 1e3 * (end - start), left=1e3 * (start - zero), height=height, align="edge", linewidth=1, **look)
+
+
+def _number(axes: Any, rank: int, middle: float, step: Step, zero: float) -> None:
+    """Write the micro-batch's number into the bar of a step."""
+    what, number, start, end = step
+    ink = label_color(rank) if what == "F" else INK
+    across = 1e3 * ((start + end) / 2 - zero)
+    axes.text(across, middle + 0.02, str(number), ha="center", va="center", color=ink, fontsize=10.5)
