@@ -23,7 +23,7 @@ from rich.table import Table
 
 from ranklab.layout import LOOPBACK
 
-from . import cost, ddp, link
+from . import cost, ddp, link, pipelines
 
 HERE = Path(__file__).parent
 BEGAN = "RANKLAB_BENCH_BEGAN"
@@ -194,7 +194,9 @@ def main() -> int:
     link_kept = link.report(console, options.out, rounds=2 if options.quick else link.ROUNDS)
     cost_kept = cost.report(console, options.out, rounds=2 if options.quick else cost.ROUNDS)
     ddp_kept = ddp.report(console, options.out, rounds=2 if options.quick else ddp.ROUNDS)
-    kept = link_kept and cost_kept and ddp_kept and all(value <= limit for _, value, limit in promises(figures))
+    pipelines_kept = pipelines.report(console, options.out, rounds=2 if options.quick else pipelines.ROUNDS)
+    kept = link_kept and cost_kept and ddp_kept and pipelines_kept
+    kept = kept and all(value <= limit for _, value, limit in promises(figures))
     return 0 if options.quick or kept else 1
 
 

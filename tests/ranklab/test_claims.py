@@ -76,3 +76,17 @@ def test_gloo_raises_at_once_when_the_ranks_that_it_waits_for_exit(tmp_path):
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     run = subprocess.run([*torchrun, program], capture_output=True, text=True, timeout=100)
     assert run.stdout.split() == ["True", "True"], run.stderr
+
+
+def test_torchs_pipeline_does_what_the_chapter_says_of_it():
+    import inspect
+
+    from torch.distributed.pipelining import Schedule1F1B, ScheduleGPipe, stage
+
+    assert inspect.signature(ScheduleGPipe).parameters["scale_grads"].default is True
+    assert "if n_microbatches < self._num_stages:" in inspect.getsource(Schedule1F1B.__init__)
+    backward = inspect.getsource(stage._PipelineStageBase.backward_maybe_with_nosync)
+    assert "HACK" in backward and "no_sync()" in backward and "reducer.prepare_for_backward(" in backward
+    assert "no_sync()" in inspect.getsource(stage._PipelineStageBase.forward_maybe_with_nosync)
+    assert "no_sync" not in inspect.getsource(stage.PipelineStage._forward_metadata_inference)
+    assert "recv_object_list" in inspect.getsource(stage.PipelineStage._recv_meta)

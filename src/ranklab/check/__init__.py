@@ -15,6 +15,7 @@ from .feeding_ranks import accuracy, rows_of
 from .hosts import interface_for, wire_seconds
 from .launch import node_commands, rank_of, who_am_i
 from .meeting_up import how_to_meet, two_levels
+from .pipelines import best_micro, fewest, within
 from .point_to_point import hand_over, shift
 from .ranks import cluster_numbers, device_index, draw_cluster, my_share, sum_on_rank_zero
 from .why_distribute import mean_gradient, training_bytes
@@ -24,6 +25,7 @@ __all__ = [
     "average_gradients",
     "batch_statistics",
     "best_cap",
+    "best_micro",
     "bus_bandwidth",
     "choose",
     "cluster_numbers",
@@ -31,6 +33,7 @@ __all__ = [
     "draw_cluster",
     "exposed",
     "few_messages",
+    "fewest",
     "gather_uneven",
     "hand_over",
     "how_to_meet",
@@ -53,4 +56,5 @@ __all__ = [
     "what_remains",
     "who_am_i",
     "wire_seconds",
+    "within",
 ]

@@ -11,6 +11,7 @@ from .exchange import exchange
 from .nodes import node_map
 from .owners import owners
 from .relay import relay
+from .schedules import schedules
 from .steps import steps
 from .timeline import launches, timeline
 
@@ -24,6 +25,7 @@ __all__ = [
     "node_map",
     "owners",
     "relay",
+    "schedules",
     "steps",
     "timeline",
 ]

@@ -1,0 +1,146 @@
+"""The engine of the chapter *pipelines*: one code in chapter and file, the uncut model's gradients, its peaks."""
+
+import ast
+import json
+import subprocess
+import sys
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+CHAPTER = Path(__file__).parents[2] / "book" / "model-parallel" / "pipelines.ipynb"
+FILE = CHAPTER.parent / "scripts" / "pipeline.py"
+
+# Every case on each rank, in one launch; with two stages there are two lines of ranks.
+PROGRAM = """
+import copy
+import json
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import nn
+from pipeline import Pipeline, gpipe, naive, one_f_one_b
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+
+
+class Block(nn.Module):
+    # Two parameters of different shapes, one of which is used twice.
+    def __init__(self):
+        super().__init__()
+        self.one, self.other = nn.Linear(8, 8), nn.Linear(8, 8, bias=False)
+
+    def forward(self, x):
+        return x + self.other(torch.tanh(self.other(torch.tanh(self.one(x)))))
+
+
+def uncut(model, batch, targets, micro):
+    model, loss = copy.deepcopy(model), 0.0
+    for x, target in zip(batch.chunk(micro), targets.chunk(micro)):
+        part = F.mse_loss(model(x), target) / micro
+        part.backward()
+        loss += part.item()
+    return loss, model
+
+
+def gradients(modules):
+    return [p.grad for module in modules for p in module.parameters()]
+
+
+told = {}
+for dtype in torch.float32, torch.float64:
+    torch.manual_seed(0)
+    model = nn.Sequential(*[Block() for _ in range(4)]).to(dtype)
+    batch, targets = torch.randn(2, 16, 8, dtype=dtype)
+    for stages in 2, 4:
+        stage, share = rank % stages, 4 // stages
+        mine = slice(share * stage, share * (stage + 1))
+        for micro in 1, 2, 4, 8:
+            loss, cut = uncut(model, batch, targets, micro)
+            whole_loss, whole = uncut(model, batch, targets, 1)
+            for schedule in naive, gpipe, one_f_one_b:
+                part = copy.deepcopy(model[mine])
+                line = Pipeline(part, [rank - stage + k for k in range(stages)], 8)
+                got = line.step(schedule, batch, targets, micro, F.mse_loss)
+                first = [gradient.clone() for gradient in gradients(part)]
+                part.zero_grad()
+                again = line.step(schedule, batch, targets, micro, F.mse_loss)
+                told[f"{dtype} {stages} {micro} {schedule.__name__}"] = {
+                    "gradients": all(
+                        torch.equal(a, c) and torch.equal(b, c)
+                        for a, b, c in zip(first, gradients(part), gradients(cut[mine]), strict=True)
+                    ),
+                    "close": all(
+                        torch.allclose(a, b, rtol=1e-4, atol=1e-6)
+                        for a, b in zip(gradients(part), gradients(whole[mine]), strict=True)
+                    ),
+                    "loss": not line.last or (got == again == loss and abs(got - whole_loss) < 1e-5),
+                    "peak": line.peak,
+                    "stored": len(line.stored),
+                    "order": [(what, k) for what, k, *_ in line.events] == schedule(stage, stages, micro),
+                    "times": all(a[3] <= b[2] for a, b in zip(line.events, line.events[1:])),
+                }
+with open(f"told-{rank}.json", "w") as file:
+    json.dump(told, file)
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """What each of four ranks tells of every case, from one launch."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    (folder / "compare.py").write_text(PROGRAM)
+    (folder / "pipeline.py").write_text(FILE.read_text())
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4", "compare.py"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    assert run.returncode == 0, run.stderr
+    return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(4)]
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("schedule", ["naive", "gpipe", "one_f_one_b"])
+@pytest.mark.parametrize(("stages", "micro"), list(product((2, 4), (1, 2, 4, 8))))
+def test_loss_and_every_gradient_are_those_of_the_uncut_model(told, stages, micro, schedule):
+    for of_rank in told:
+        for dtype in ("torch.float32", "torch.float64"):
+            case = of_rank[f"{dtype} {stages} {micro} {schedule}"]
+            assert case["gradients"] and case["close"] and case["loss"]
+            assert case["order"] and case["times"]
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize(("stages", "micro"), list(product((2, 4), (1, 2, 4, 8))))
+def test_peaks_are_one_all_and_at_most_the_number_of_stages(told, stages, micro):
+    for rank, of_rank in enumerate(told):
+        cases = [of_rank[f"torch.float32 {stages} {micro} {name}"] for name in ("naive", "gpipe", "one_f_one_b")]
+        assert [case["peak"] for case in cases] == [1, micro, min(micro, stages - rank % stages)]
+        assert all(case["stored"] == 0 for case in cases)
+
+
+def definitions(text):
+    """Return the source of every function and class that a text defines at its top level."""
+    return {
+        node.name: ast.get_source_segment(text, node)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    }
+
+
+def test_the_chapter_and_the_file_hold_the_same_code():
+    shown = {}
+    for cell in json.loads(CHAPTER.read_text())["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] == "code" and source.startswith("%%px"):
+            shown.update(definitions(source.partition("\n")[2]))
+    kept = definitions(FILE.read_text())
+    assert len(kept) == 8  # three schedules and five classes
+    assert {name: shown.get(name) for name in kept} == kept
+
+
+def test_the_file_is_small_and_needs_nothing_of_ours():
+    text = FILE.read_text()
+    assert len(text.splitlines()) <= 150
+    assert "ranklab" not in text
