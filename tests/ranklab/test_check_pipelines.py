@@ -39,11 +39,20 @@ def crossed(stage, stages, micro, room):  # the first stage goes through the mic
     return [(what, micro - 1 - k) for what, k in order] if stage == 0 else order
 
 
+def in_twos(stage, stages, micro, room):  # faster than par with room for two: no stage waits for what cannot come
+    order = right(stage, stages, micro, room)
+    if room != 2 or stages < 3 or stage == 0 or stage == stages - 1:
+        return order
+    return [(what, k) for at in range(0, micro, 2) for what in "FB" for k in range(at, min(at + 2, micro))]
+
+
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
         (right, "Correct: 27 pipelines in par time"),
         (lambda *given: iter(right(*given)), "Correct: 27 pipelines in par time"),
+        (in_twos, "Correct: 27 pipelines, 5 of them faster than par, and none held more"),
+        (lambda *given: [("F", [0])], "your answer raised TypeError"),
         (gpipe, "stage 0 holds 2 micro-batches at F1."),
         (lambda s, p, m, room: right(s, p, m, p), "room 1: stage 0 holds 2 micro-batches"),
         (naive, "room 2: your schedule takes 96, par is 69. One micro-batch after the other leaves room unused."),
@@ -80,7 +89,10 @@ def test_the_simulation_knows_the_formula(stages, micro):
         (lambda p, share: 0, "There is at least one micro-batch."),
         (lambda p, share: 1, "That is too few."),
         (lambda p, share: 10**6, "That is too many."),
+        (lambda p, share: 10**400, "That is too many."),
         (lambda p, share: share, "it should be a whole number."),
+        (lambda p, share: float("inf"), "your answer is inf, it should be a whole number."),
+        (lambda p, share: float("nan"), "your answer is nan, it should be a whole number."),
         (lambda p, share: [][p], "your answer raised IndexError"),
     ],
 )
