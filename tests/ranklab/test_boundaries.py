@@ -36,6 +36,7 @@ LAYERS = [
         "meeting_up",
         "point_to_point",
         "ranks",
+        "splitting_layers",
         "why_distribute",
     },
     {"worlds"},
