@@ -64,7 +64,9 @@ def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor 
             return
         most = max([most, *(attempt.messages for attempt in ranks if kind != "twice")])
     worlds = ", ".join(map(str, sizes[:-1])) + f" and {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
-    print(f"Correct: {len(KINDS)} models on {worlds} ranks, each gradient that of the uncut model. Messages a rank: {most}.")
+    print(
+        f"Correct: {len(KINDS)} models on {worlds} ranks, each gradient that of the uncut model. Messages a rank: {most}."
+    )
 
 
 def _stage(kind: str, rank: int) -> Module:
@@ -145,7 +147,6 @@ def _from_ones(kind: str, size: int, rank: int) -> dict[str, Tensor | None]:
 
 def _wrong_step(kind: str, ranks: Sequence[_Step]) -> str:
     """Say what is wrong with losses and gradients, "" where nothing is."""
-    import torch
 
     size = len(ranks)
     wanted, losses = _alone(kind, size)
@@ -282,6 +283,7 @@ def _greedy(pieces: Sequence[int], ranks: int) -> list[int]:
     cut, held = [0], 0.0
     for number, piece in enumerate(pieces, start=1):
         held += piece
-        if held >= sum(pieces) / ranks and len(cut) < ranks and number < len(pieces):
+        needed = ranks - len(cut)  # stages after this one, a piece each at least
+        if needed and (held >= sum(pieces) / ranks or len(pieces) - number == needed):
             cut, held = [*cut, number], 0.0
     return [*cut, len(pieces)]
