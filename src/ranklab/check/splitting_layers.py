@@ -65,7 +65,8 @@ def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor 
         most = max([most, *(attempt.messages for attempt in ranks if kind != "twice")])
     worlds = ", ".join(map(str, sizes[:-1])) + f" and {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
     print(
-        f"Correct: {len(KINDS)} models on {worlds} ranks, each gradient that of the uncut model. Messages a rank: {most}."
+        f"Correct: {len(KINDS)} models on {worlds} ranks, each gradient that of the uncut model. "
+        f"Messages a rank: {most}."
     )
 
 
