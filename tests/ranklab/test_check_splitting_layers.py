@@ -143,7 +143,7 @@ def test_a_best_cut_is_told_so(capsys):
         (lambda s, n: [1, *best(s, n)[1:]], "pieces belong to nobody."),
         (lambda s, n: [*best(s, n)[:-1], len(s) - 1], "pieces belong to nobody."),
         (lambda s, n: [0] * n + [len(s)], "rank 0 has no piece."),
-        (lambda s, n: best(s[::-1], n), "ms is possible."),
+        (lambda s, n: best(s[::-1], n), "is possible."),
         (lambda s, n: [float(b) + 0.5 for b in best(s, n)], "boundaries are whole numbers."),
         (lambda s, n: None, "a list of boundaries is expected."),
         (lambda s, n: {}[n], "your answer raised KeyError"),

@@ -196,7 +196,7 @@ def _over_par(kind: str, ranks: Sequence[Any]) -> str:
 
 # -- best_cut ----------------------------------------------------------------------------------------------------
 
-PIECES = (  # seconds of each piece, in milliseconds, and how many ranks
+PIECES = (  # what each piece takes, and how many ranks
     ([4, 4, 4, 4, 4, 4], 3),
     ([1, 1, 1, 1, 1, 15], 2),
     ([9, 1, 1, 1, 1, 9, 1, 1], 3),
@@ -219,7 +219,10 @@ def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> None:
     Exercise of the chapter *splitting-layers*.
     """
     for pieces, ranks in PIECES:
-        seconds, where = [piece / 1e3 for piece in pieces], f"{_listed(pieces)} ms on {ranks} rank{'s' * (ranks > 1)}"
+        seconds, where = (
+            [float(piece) for piece in pieces],
+            f"pieces of {_listed(pieces)} on {ranks} rank{'s' * (ranks > 1)}",
+        )
         try:
             given = answer(list(seconds), ranks)
         except Exception as error:
@@ -260,7 +263,7 @@ def _slow(cut: list[int], pieces: Sequence[int], ranks: int) -> str:
     slowest = _slowest(pieces, cut)
     if slowest == best:
         return ""
-    told = f"{cut} has a slowest stage of {slowest} ms, {best} ms is possible."
+    told = f"the slowest stage of {cut} takes {slowest}, where {best} is possible."
     equal = [round(rank * len(pieces) / ranks) for rank in range(ranks + 1)]
     if cut in (equal, [rank * len(pieces) // ranks for rank in range(ranks + 1)]):
         return f"{told} Equal numbers of pieces are not equal times."
