@@ -219,12 +219,9 @@ def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> None:
     Exercise of the chapter *splitting-layers*.
     """
     for pieces, ranks in PIECES:
-        seconds, where = (
-            [float(piece) for piece in pieces],
-            f"pieces of {_listed(pieces)} on {ranks} rank{'s' * (ranks > 1)}",
-        )
+        where = f"pieces of {', '.join(map(str, pieces))} on {ranks} rank{'s' * (ranks > 1)}"
         try:
-            given = answer(list(seconds), ranks)
+            given = answer([float(piece) for piece in pieces], ranks)
         except Exception as error:
             print(f"Not yet. {where}: your answer raised {describe(error)}")
             return
@@ -232,10 +229,6 @@ def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> None:
             print(f"Not yet. {where}: {problem}")
             return
     print(f"Correct: {len(PIECES)} of {len(PIECES)}, no slowest stage could be faster.")
-
-
-def _listed(pieces: Sequence[int]) -> str:
-    return ", ".join(map(str, pieces))
 
 
 def _no_cut(given: Any, pieces: int, ranks: int) -> str:
