@@ -15,6 +15,8 @@ from torch import nn
 
 
 class Bottleneck(nn.Module):
+    """1 × 1 narrows, 3 × 3 looks around, 1 × 1 widens; x is added."""
+
     def __init__(self, wide, narrow, stride=1):
         super().__init__()
         self.conv1 = nn.Conv2d(wide, narrow, 1, bias=False)
@@ -27,6 +29,7 @@ class Bottleneck(nn.Module):
             self.downsample = nn.Sequential(fit, nn.BatchNorm2d(4 * narrow))
 
     def forward(self, x):
+        """Return what the three convolutions make of x, plus x."""
         y = self.bn1(self.conv1(x)).relu()
         y = self.bn2(self.conv2(y)).relu()
         y = self.bn3(self.conv3(y))
@@ -36,21 +39,25 @@ class Bottleneck(nn.Module):
 def piece(name):
     """The stem, one of the sixteen blocks, or the head."""
     if name == "stem":
-        conv, norm = nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64)
-        parts = dict(conv1=conv, bn1=norm, relu=nn.ReLU(), pool=nn.MaxPool2d(3, 2, 1))
-        return nn.Sequential(OrderedDict(parts))
+        parts = OrderedDict(conv1=nn.Conv2d(3, 64, 7, 2, 3, bias=False))
+        parts.update(bn1=nn.BatchNorm2d(64), relu=nn.ReLU())
+        parts.update(pool=nn.MaxPool2d(3, 2, 1))
+        return nn.Sequential(parts)
     if name == "head":
-        pool, fc = nn.AdaptiveAvgPool2d(1), nn.Linear(2048, 1000)
-        return nn.Sequential(OrderedDict(pool=pool, flat=nn.Flatten(), fc=fc))
+        parts = OrderedDict(pool=nn.AdaptiveAvgPool2d(1), flat=nn.Flatten())
+        parts.update(fc=nn.Linear(2048, 1000))
+        return nn.Sequential(parts)
     layer, block = int(name[5]), int(name[7])
     narrow = 32 * 2**layer
     if block > 0:
         return Bottleneck(4 * narrow, narrow)
-    return Bottleneck(2 * narrow, narrow, 2) if layer > 1 else Bottleneck(64, 64)
+    if layer > 1:
+        return Bottleneck(2 * narrow, narrow, stride=2)
+    return Bottleneck(64, narrow)
 
 
 BLOCKS = [3, 4, 6, 3]
-PIECES = [f"layer{i + 1}_{block}" for i in range(4) for block in range(BLOCKS[i])]
+PIECES = [f"layer{i + 1}_{j}" for i in range(4) for j in range(BLOCKS[i])]
 PIECES = ["stem", *PIECES, "head"]
 
 
