@@ -37,6 +37,7 @@ LAYERS = [
         "pipelines",
         "point_to_point",
         "ranks",
+        "splitting_layers",
         "why_distribute",
     },
     {"worlds"},

@@ -78,6 +78,24 @@ def test_gloo_raises_at_once_when_the_ranks_that_it_waits_for_exit(tmp_path):
     assert run.stdout.split() == ["True", "True"], run.stderr
 
 
+def test_clipping_takes_the_norm_of_the_gradients_that_it_is_given():
+    """The chapter *splitting-layers*: a rank's clip_grad_norm_ knows its own stage only."""
+    import inspect
+
+    from torch.nn.utils import clip_grad
+
+    assert "equivalent to :func:`torch.nn.utils.get_total_norm`" in inspect.getdoc(clip_grad.clip_grad_norm_)
+
+
+def test_sgd_passes_over_a_parameter_without_a_gradient():
+    """The chapter *splitting-layers*: a stage to which no gradient comes back never moves, and nothing is raised."""
+    import inspect
+
+    from torch.optim import SGD
+
+    assert "if p.grad is not None:" in inspect.getsource(SGD._init_group)
+
+
 def test_torchs_pipeline_does_what_the_chapter_says_of_it():
     import inspect
 

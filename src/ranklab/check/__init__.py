@@ -18,6 +18,7 @@ from .meeting_up import how_to_meet, two_levels
 from .pipelines import best_micro, fewest, within
 from .point_to_point import hand_over, shift
 from .ranks import cluster_numbers, device_index, draw_cluster, my_share, sum_on_rank_zero
+from .splitting_layers import best_cut, chain
 from .why_distribute import mean_gradient, training_bytes
 
 __all__ = [
@@ -25,8 +26,10 @@ __all__ = [
     "average_gradients",
     "batch_statistics",
     "best_cap",
+    "best_cut",
     "best_micro",
     "bus_bandwidth",
+    "chain",
     "choose",
     "cluster_numbers",
     "device_index",
