@@ -66,6 +66,16 @@ def test_a_right_chain_is_told_so(told):
 
 
 @pytest.mark.ranks
+def test_messages_under_way_are_messages_too(told):
+    """A chain with isend and irecv is as right as one with send and recv."""
+    pairs = [
+        ("dist.send(gradient, dst=rank + 1)", "dist.isend(gradient, dst=rank + 1).wait()"),
+        ("dist.recv(gradient, src=rank + 1)", "dist.irecv(gradient, src=rank + 1).wait()"),
+    ]
+    assert told(changed(*pairs)).startswith("Correct")
+
+
+@pytest.mark.ranks
 @pytest.mark.parametrize(
     ("pairs", "sentence"),
     [
@@ -93,6 +103,7 @@ def test_a_right_chain_is_told_so(told):
         ([("return y", "return None")], "the last rank should return the loss, it returned nothing"),
         ([("return y", "return y.detach() * 2")], "rank 1, the loss: element 0 is"),
         ([(".contiguous().clone()", ".clone()")], "with stages whose output is not contiguous, RuntimeError"),
+        ([(".contiguous().clone()", ".contiguous()")], "rank 0: 0.weight.grad: element 0 is"),
         ([("if y.requires_grad:\n    y", "y")], "with a frozen first stage, RuntimeError"),
         (
             [("    x.requires_grad_()\n", ""), ("y = loss", "x.requires_grad_()\ny = loss")],
@@ -132,6 +143,8 @@ def said(capsys, answer):
 def test_a_best_cut_is_told_so(capsys):
     assert said(capsys, best) == "Correct: 8 of 8, no slowest stage could be faster.\n"
     assert said(capsys, lambda seconds, ranks: tuple(best(seconds, ranks))).startswith("Correct")
+    assert said(capsys, lambda seconds, ranks: [float(each) for each in best(seconds, ranks)]).startswith("Correct")
+    assert said(capsys, lambda seconds, ranks: torch.tensor(best(seconds, ranks)).double()).startswith("Correct")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +159,7 @@ def test_a_best_cut_is_told_so(capsys):
         (lambda s, n: best(s[::-1], n), "is possible."),
         (lambda s, n: [float(b) + 0.5 for b in best(s, n)], "boundaries are whole numbers."),
         (lambda s, n: None, "a list of boundaries is expected."),
+        (lambda s, n: [0, float("inf"), len(s)], "a list of boundaries is expected."),
         (lambda s, n: {}[n], "your answer raised KeyError"),
     ],
 )

@@ -225,7 +225,7 @@ def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> None:
         except Exception as error:
             print(f"Not yet. {where}: your answer raised {describe(error)}")
             return
-        if problem := _no_cut(given, len(pieces), ranks) or _slow(list(given), pieces, ranks):
+        if problem := _no_cut(given, len(pieces), ranks) or _slow([int(each) for each in given], pieces, ranks):
             print(f"Not yet. {where}: {problem}")
             return
     print(f"Correct: {len(PIECES)} of {len(PIECES)}, no slowest stage could be faster.")
@@ -237,7 +237,7 @@ def _no_cut(given: Any, pieces: int, ranks: int) -> str:
     try:
         cut = [int(boundary) for boundary in given]
         whole = all(boundary == exact for boundary, exact in zip(given, cut, strict=True))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return f"{shown}, a list of boundaries is expected."
     if not whole:
         return f"{shown}, boundaries are whole numbers."
