@@ -1,6 +1,6 @@
 """Pipelines beside their formula: ``python -m tests.benchmarks.pipelines``, part of ``make bench``.
 
-Four ranks run the engine of the chapter *pipelines* with stages of known length, which sleep: 20 ms forward and 40 ms
+Four ranks run the pipeline of the chapter *pipelines* with stages of known length, which sleep: 20 ms forward and 40 ms
 backward a micro-batch. Measured is the bubble, the time of a rank outside of its own steps as a part of the time
 inside, averaged over ranks, least of a few rounds; predicted is (p − 1)/m. Promised for GPipe and 1F1B is 15 %. torch's
 own schedules run the same stages, by their whole time: shown, not promised.

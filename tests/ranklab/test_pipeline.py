@@ -1,4 +1,4 @@
-"""The engine of the chapter *pipelines*: one code in chapter and file, the uncut model's gradients, its peaks."""
+"""The runner of the chapter *pipelines*: one code in chapter and file, the uncut model's gradients, its peaks."""
 
 import ast
 import json

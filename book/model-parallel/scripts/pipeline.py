@@ -1,4 +1,4 @@
-"""A pipeline engine: a model cut into stages, one a rank, and three orders in which micro-batches pass them.
+"""A pipeline: a model cut into stages, one a rank, and three orders in which micro-batches pass them.
 
     pipeline = Pipeline(stage, ranks=[0, 1, 2, 3], width=32)    # on every rank, after init_process_group
     loss = pipeline.step(one_f_one_b, batch, targets, micro=8, loss_of=F.mse_loss)
@@ -33,34 +33,34 @@ def one_f_one_b(stage, stages, micro):
 
 
 class Line:
-    """A stage, its place in a line of ranks, and its messages."""
+    """A stage and its place in a line of ranks."""
 
     def __init__(self, module, ranks, width):
         self.module, self.ranks, self.width = module, ranks, width
         self.stage, self.sent = ranks.index(dist.get_rank()), {}
         self.first, self.last = self.stage == 0, self.stage == len(ranks) - 1
 
-    def receive(self, tensor, step):
+
+class Messages(Line):
+    """Receives, and sends without waiting: the neighbour may be busy."""
+
+    def receive(self, tensor, way):
         """Wait for a tensor of this shape from a neighbour."""
-        dist.recv(tensor, self.ranks[self.stage + step])
+        dist.recv(tensor, self.ranks[self.stage + way])
         return tensor
 
-
-class Sending(Line):
-    """Sends without waiting: the neighbour may be busy."""
-
-    def send(self, tensor, step):
+    def send(self, tensor, way):
         """Send to a neighbour, one message at a time."""
-        self.arrive(step)
-        self.sent[step] = tensor, dist.isend(tensor, self.ranks[self.stage + step])
+        self.arrive(way)
+        self.sent[way] = tensor, dist.isend(tensor, self.ranks[self.stage + way])
 
-    def arrive(self, step):
+    def arrive(self, way):
         """Wait until the last message to a neighbour is there."""
-        if step in self.sent:
-            self.sent.pop(step)[1].wait()
+        if way in self.sent:
+            self.sent.pop(way)[1].wait()
 
 
-class Forward(Sending):
+class Forward(Messages):
     """Goes forward, keeps what backward needs, notes times."""
 
     def forward(self, k):
@@ -79,7 +79,7 @@ class Forward(Sending):
             self.send(y.detach(), +1)
 
 
-class Computing(Forward):
+class Backward(Forward):
     """Goes backward as well."""
 
     def backward(self, k):
@@ -94,7 +94,7 @@ class Computing(Forward):
             self.send(x.grad, -1)
 
 
-class Pipeline(Computing):
+class Pipeline(Backward):
     """Follows a schedule."""
 
     def step(self, schedule, batch, targets, micro, loss_of):

@@ -1,4 +1,4 @@
-"""Pipeline schedules: what each rank computed when, and below it when it would have without any delay."""
+"""Pipeline schedules: what each rank computed when, and below it what was predicted."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from .canvas import lanes, write_title
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MEASURED, IDEAL = (-0.4, 0.5), (0.14, 0.2)  # of a lane: top and height
+MEASURED, PREDICTED = (-0.4, 0.5), (0.14, 0.2)  # of a lane: top and height
 NUMBER = 0.022  # where a bar is narrower than this part of the axis, there is no room for numbers
 
 Step = tuple[str, int, float, float]
 
 
 def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequence[Step]]]], title: str = "") -> Figure:
-    """Draw schedules of a pipeline below each other: on each rank what was measured, and the ideal below it.
+    """Draw schedules of a pipeline below each other: on each rank what was measured, and the prediction below it.
 
     Args:
-        runs: for each schedule its name, what was measured, and the ideal. Both hold, for each rank in rank order, its
-            steps ``(what, micro-batch, start, end)`` with "F" or "B", in seconds on one clock. The earliest start of
-            either becomes zero.
+        runs: for each schedule its name, what was measured, and what was predicted. Both hold, for each rank in rank
+            order, its steps ``(what, micro-batch, start, end)`` with "F" or "B", in seconds on one clock. The earliest
+            start of either becomes zero.
         title: one sentence above the lanes.
 
     Returns:
         A figure with time in milliseconds. Forward is filled, backward is open; each has its micro-batch's number
-        where the ideal leaves room for all of a schedule. The thin bars are the ideal.
+        where the prediction leaves room for all of a schedule. The thin bars are the prediction.
 
     Raises:
         WorldError: nothing to draw, a step that is neither "F" nor "B", or one that ends before it begins.
@@ -37,7 +37,7 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
     Used in the chapter *pipelines*.
     """
     if not runs or not all(ranks and all(ranks) for pair in runs.values() for ranks in pair):
-        raise WorldError("schedules() needs at least one step on each rank, measured and ideal.")
+        raise WorldError("schedules() needs at least one step on each rank, measured and predicted.")
     rows = sum(len(measured) + 1 for measured, _ in runs.values())
     figure, axes = lanes(rows)
     figure.set_figheight(1.1 + 0.46 * rows)
@@ -47,7 +47,7 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
     for name, pair in runs.items():
         axes.text(0, row + 0.2, f" {name}", va="center", color=INK, fontsize=13, weight="bold")
         room = min(end - start for steps in pair[1] for *_, start, end in steps) > NUMBER * longest
-        for ranks, (top, height), measured in zip(pair, (MEASURED, IDEAL), (True, False), strict=True):
+        for ranks, (top, height), measured in zip(pair, (MEASURED, PREDICTED), (True, False), strict=True):
             zero, _ = _span(ranks)
             for rank, steps in enumerate(ranks):
                 ticks[row + 1 + rank] = f"rank {rank}"
@@ -59,7 +59,7 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
         row += 1 + len(pair[0])
     axes.set_ylim(row - 0.4, -0.3)
     axes.set_yticks(list(ticks), ticks.values())
-    axes.set_xlabel("time in ms: forward filled, backward open; thin: the ideal")
+    axes.set_xlabel("time in ms: forward filled, backward open; thin: predicted")
     axes.set_xlim(0, 1e3 * longest * 1.01)
     write_title(axes, title)
     return figure
@@ -79,8 +79,9 @@ def _span(ranks: Sequence[Sequence[Step]]) -> tuple[float, float]:
 def _bar(axes: Any, color: str, top: float, height: float, step: Step, zero: float) -> None:
     """Draw one step: forward filled, backward open."""
     what, _, start, end = step
-    # Filled bars have a light edge, or neighbours would run into each other.
+    # Filled bars have a light edge, or neighbours would run into each other; it must not hide the edge of an open one.
     look = {"facecolor": color, "edgecolor": PAPER} if what == "F" else {"facecolor": PAPER, "edgecolor": color}
+    look["zorder"] = 1 if what == "F" else 2
     axes.barh(top, 1e3 * (end - start), left=1e3 * (start - zero), height=height, align="edge", linewidth=1, **look)
 
 
@@ -89,4 +90,4 @@ def _number(axes: Any, rank: int, middle: float, step: Step, zero: float) -> Non
     what, number, start, end = step
     ink = label_color(rank) if what == "F" else INK
     across = 1e3 * ((start + end) / 2 - zero)
-    axes.text(across, middle + 0.02, str(number), ha="center", va="center", color=ink, fontsize=10.5)
+    axes.text(across, middle + 0.02, str(number), ha="center", va="center", color=ink, fontsize=10.5, zorder=3)
