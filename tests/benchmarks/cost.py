@@ -8,7 +8,9 @@ and not judged.
 
 How it is measured, so that the scheduler is in the fit as much as in what the fit predicts: small calls are timed many
 in a row, so that every sample lasts about as long as the targets; sizes and targets take turns in one loop, so that a
-busy second hits all of them; medians are fitted, and medians are predicted.
+busy second hits all of them; medians are fitted, and medians are predicted. On loopback several launches are measured,
+each with a line of its own, and the median of their errors is judged: how long a waiting process takes to wake (there
+most of what a small call costs) differs by a factor of two and more from launch to launch.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ SIZES = [4_000, 1_000_000, 2_000_000, 4_000_000]  # none in the knee, where late
 ROW, MOST = 8_000_000, 20  # as many calls in a row as carry that many bytes, and at most so many
 TARGETS = {"16 MB": [16_000_000], "20 tensors, 21 MB": [100_000 * number for number in range(1, 21)]}
 ROUNDS = 9
-FAST = 5  # times as many rounds on loopback, where a call takes little and the scheduler adds much
+LAUNCHES, FAST = 7, 5  # on loopback, where little is carried and much is waiting: launches, and times as many rounds
 WORLDS = {
     "loopback, 2 ranks": ({"size": 2}, 0.35),
     "loopback, 4 ranks": ({"size": 4}, 0.35),
@@ -59,17 +61,20 @@ def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
     return float(fixed), float(slope)
 
 
-def measure(rounds: int = ROUNDS) -> dict[str, dict]:
+def measure(rounds: int = ROUNDS, launches: int = LAUNCHES) -> dict[str, list[dict]]:
     """Measure each world.
 
     Returns:
-        For each world: what was fitted, and for each thing predicted the seconds predicted and measured (median, low,
-        high) and the relative error. Where this machine allows no hosts, loopback alone.
+        For each world, for each of its launches: what was fitted, and for each thing predicted the seconds predicted
+        and measured (a median) and the relative error. Where this machine allows no hosts, loopback alone.
     """
     figures = {}
     for name, (layout, _) in possible(WORLDS).items():
-        with ranklab.start(**layout) as world:
-            figures[name] = _one(world, rounds if "link" in layout else FAST * rounds)
+        across = "link" in layout
+        figures[name] = []
+        for _launch in range(1 if across else launches):
+            with ranklab.start(**layout) as world:
+                figures[name].append(_one(world, rounds if across else FAST * rounds))
     return figures
 
 
@@ -81,50 +86,42 @@ def _one(world, rounds: int) -> dict:
     view.execute(f"took = [[timed(sizes) for sizes in {calls}] for _ in range({rounds})]", block=True)
     # The slowest rank's time is the collective's.
     slowest = [[max(ranks) for ranks in zip(*each, strict=True)] for each in zip(*world.pull("took"), strict=True)]
-    columns = [sorted(each) for each in zip(*slowest, strict=True)]
-    fixed, slope = fit(SIZES, [statistics.median(took) / len(row) for took, row in zip(columns, rows, strict=False)])
+    medians = [statistics.median(took) for took in zip(*slowest, strict=True)]
+    fixed, slope = fit(SIZES, [took / len(row) for took, row in zip(medians, rows, strict=False)])
     steps, part = 2 * (world.size - 1), 2 * (world.size - 1) / world.size
-    found = {"fixed": fixed, "slope": slope, "alpha": fixed / steps, "beta": slope / part, "rows": {}}
-    for (name, sizes), took in zip(TARGETS.items(), columns[len(rows) :], strict=True):
+    found = {"alpha": fixed / steps, "beta": slope / part, "rows": {}}
+    for (name, sizes), measured in zip(TARGETS.items(), medians[len(rows) :], strict=True):
         predicted = sum(fixed + slope * size for size in sizes)
-        found["rows"][name] = {
-            "predicted": predicted,
-            "median": statistics.median(took),
-            "low": took[0],
-            "high": took[-1],
-            "error": predicted / statistics.median(took) - 1,
-        }
+        found["rows"][name] = {"predicted": predicted, "measured": measured, "error": predicted / measured - 1}
     return found
 
 
-def report(console: Console, out: Path, rounds: int = ROUNDS) -> bool:
+def spread(values: list[float], style: str) -> str:
+    """Write the median of the launches, and below it the least and the most of them where there are several."""
+    low, middle, high = (format(each, style) for each in (min(values), statistics.median(values), max(values)))
+    return middle if len(values) == 1 else f"{middle}\n({low} … {high})"
+
+
+def report(console: Console, out: Path, rounds: int = ROUNDS, launches: int = LAUNCHES) -> bool:
     """Measure, show and store; return whether every prediction is as good as it should be."""
-    figures = measure(rounds)
-    table = Table(title="all_reduce, fitted up to 4 MB: milliseconds, median (low – high)")
-    for heading in (
-        "",
-        "α, a step",
-        "MB/s (1 / β)",
-        "what",
-        "predicted",
-        "measured",
-        "error",
-        "limit",
-    ):
+    figures = measure(rounds, launches)
+    table = Table(title="all_reduce, fitted up to 4 MB: milliseconds of median launches (least … most)")
+    for heading in ("", "α, a step", "MB/s (1 / β)", "what", "predicted", "measured", "error", "limit"):
         table.add_column(heading, justify="left" if heading in ("", "what") else "right")
     kept = True
     for name, found in figures.items():
         layout, limit = WORLDS[name]
         crowded = layout.get("size", 0) > os.cpu_count()  # ranks that wait for a core: shown, not promised
-        for number, (what, row) in enumerate(found["rows"].items()):
-            kept &= crowded or abs(row["error"]) <= limit
-            low, middle, high = (f"{row[name] * 1e3:.0f}" for name in ("low", "median", "high"))
-            spread = f"{middle} ({low} – {high})"
-            head = ("", "", "") if number else (name, f"{found['alpha'] * 1e3:.2f}", f"{1e-6 / found['beta']:.0f}")
-            error = f"{row['error']:+.0%}"
-            table.add_row(
-                *head, what, f"{row['predicted'] * 1e3:.0f}", spread, error, "none" if crowded else f"{limit:.0%}"
-            )
+        line = [name, spread([1e3 * each["alpha"] for each in found], ".2f")]
+        line.append(spread([1e-6 / each["beta"] for each in found], ".0f"))
+        for what in TARGETS:
+            rows = [each["rows"][what] for each in found]
+            predicted, measured = ([1e3 * row[key] for row in rows] for key in ("predicted", "measured"))
+            errors = [row["error"] for row in rows]
+            kept &= crowded or abs(statistics.median(errors)) <= limit
+            seconds = spread(predicted, ".0f"), spread(measured, ".0f")
+            table.add_row(*line, what, *seconds, spread(errors, "+.0%"), "none" if crowded else f"{limit:.0%}")
+            line = ["", "", ""]
     console.print(table)
     if len(figures) < len(WORLDS):
         console.print("The link was not measured: this machine allows no hosts.")
