@@ -105,6 +105,15 @@ def test_the_bytes_of_an_aborted_rank_are_told():
     assert "sent it 20 bytes where it expected 16" in result.cause
 
 
+def test_a_headline_has_the_first_sentence_of_a_long_error_and_the_ranks_that_begin_with_it():
+    first = "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one."
+    rest = "This error indicates that your module has parameters that were not used in producing loss."
+    ranks = [RankOutcome(rank, state="raised", error=f"{first} {rest}\nFor rank {rank}: 1") for rank in range(2)]
+    assert summarise(ranks, "trouble", 3, [0, 1], 2).headline == f"ranks 0, 1 raised {first}"
+    short = RankOutcome(0, state="raised", error="ValueError: no. 7 is missing.")
+    assert summarise([short], "trouble", 3, [0], 1).headline == "rank 0 raised ValueError: no. 7 is missing."
+
+
 def test_details_are_folded_and_only_in_html():
     outcome = CellOutcome([RankOutcome(0)], headline="h", details=[([0], "in torch.distributed.recv")])
     assert "<details" in Panel(outcome).html()

@@ -43,6 +43,24 @@ def test_the_failing_rank_comes_first_and_those_that_waited_after_it():
     assert lines[-1] == "rank 1   fine"
 
 
+def test_an_error_that_only_names_another_rank_is_told_once():
+    entries = [
+        {
+            "rank": rank,
+            "state": "raised",
+            "traceback": ["line 1:  step()", f"ValueError: rank {rank} of 12 has no rows"],
+        }
+        for rank in (1, 2, 3)
+    ]
+    other = {"rank": 4, "state": "raised", "traceback": ["line 1:  step()", "ValueError: rank 1 of 12 has no rows"]}
+    lines = panel(*entries, other).text().splitlines()
+    assert lines == [
+        "ranks 1, 4   line 1:  step()",
+        "             ValueError: rank 1 of 12 has no rows",
+        "ranks 2, 3   the same, with its own rank in it",
+    ]
+
+
 def test_stderr_is_marked_in_text_html_and_metadata():
     shown = panel({"rank": 0, "stdout": "out\n", "stderr": "beware\n"})
     assert shown.text() == "rank 0   out\nrank 0 ! beware"

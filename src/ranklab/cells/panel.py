@@ -26,6 +26,7 @@ ADVICE = "grid-column:1/-1;margin:0;"
 FOLDED = "grid-column:1/-1;font-size:.9em;"
 MANY = 8
 ORDER = ("died", "raised", "lost", "freed", "done")
+OWN_NAME = "the same, with its own rank in it"
 
 
 class Panel:
@@ -134,7 +135,14 @@ def _join(entries: list[tuple[int, str]], kind: str) -> list[Row]:
 def _error_rows(outcome: CellOutcome) -> list[Row]:
     """Tell the cause before its consequences: ranks that died or raised, then those that waited for them."""
     by_cause = sorted(outcome.ranks, key=lambda entry: (ORDER.index(entry.state), entry.rank))
-    entries = [(entry.rank, _trouble(entry)) for entry in by_cause]
+    first: dict[str, str] = {}
+    entries = []
+    for entry in by_cause:
+        trouble = _trouble(entry)
+        # Torch writes the rank into some errors of many lines: told once, not once a rank.
+        nameless = re.sub(rf"\brank {entry.rank}\b", "rank", trouble)
+        told = first.setdefault(nameless, trouble)
+        entries.append((entry.rank, trouble if told == trouble else OWN_NAME))
     return _join([entry for entry in entries if entry[1]], "err")
 
 

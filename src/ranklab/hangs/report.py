@@ -17,9 +17,10 @@ from .evidence import pending
 # What gloo says in a rank whose partner has gone: torch/…/gloo/transport/tcp/pair.cc.
 LOST = re.compile(r"Connection closed by peer|Connection reset by peer|Broken pipe|Read error|Write error")
 GROUPS_GONE = (
-    "Process groups, and what was built on them (DDP, device meshes), are gone: dist.init_process_group() "
+    "Process groups, and what was built on them (DDP, device meshes), are gone: dist.init_process_group "
     "makes a new one."
 )
+LONG = 120  # characters; DDP's errors are paragraphs, and the panel has the whole of them below its first line
 HINTS = (
     (
         "initialize the default process group twice",
@@ -143,9 +144,9 @@ def _why_died(entry: RankOutcome, outcomes: list[RankOutcome]) -> tuple[str, str
         return entry.memory, "use a smaller tensor, batch or model, fewer ranks, or a higher limit."
     if sizes := lastwords.too_much(entry.last_words):
         return (
-            f"another rank sent it {sizes[0]} bytes where it expected {sizes[1]}: the tensors of one collective "
-            "differ in shape or type, and gloo ends the process then.",
-            "make the tensors equal in shape and type on every rank.",
+            f"another rank sent it {sizes[0]} bytes where it expected {sizes[1]}: the tensors of one call differ "
+            "in shape or type, and gloo ends the process then.",
+            "make the tensors of that call equal in shape and type on all its ranks.",
         )
     if said := lastwords.exception(entry.last_words):
         return f"compiled code ended the process: {said}", ""
@@ -160,14 +161,19 @@ def _why_died(entry: RankOutcome, outcomes: list[RankOutcome]) -> tuple[str, str
 
 
 def _of_error(raised: list[RankOutcome]) -> tuple[str, str, str]:
-    first = raised[0]
-    same = name_ranks([entry.rank for entry in raised if entry.error == first.error])
-    message = first.error.splitlines()[0]
+    first, message = raised[0], _first_sentence(raised[0].error)
+    same = name_ranks([entry.rank for entry in raised if _first_sentence(entry.error) == message])
     if first.error.startswith("SystemExit"):
         status = message.partition(": ")[2] or "0"
         return f"{same} called sys.exit({status}): a program would end here; a rank stays.", "", ""
     cause, mend = next(((cause, mend) for part, cause, mend in HINTS if part in first.error), ("", ""))
     return f"{same} raised {message}", cause, mend
+
+
+def _first_sentence(error: str) -> str:
+    """Return the first line of an error, and of a long line its first sentence."""
+    line = error.splitlines()[0]
+    return line if len(line) <= LONG else re.split(r"(?<=[.!?]) ", line, maxsplit=1)[0]
 
 
 def _advice(outcomes: list[RankOutcome], dead: list[int]) -> str:
