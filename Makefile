@@ -17,7 +17,7 @@ export IPP_NONINTERACTIVE := 1
 export PYTHONHASHSEED := 0
 export JUPYTER_PREFER_ENV_PATH := 1
 
-TESTS := $(wildcard tests/ranklab tests/bookkit tests/faults tests/site)
+TESTS := tests/ranklab tests/bookkit tests/faults tests/site
 NBVAL := -p bookkit.needs --nbval --nbval-current-env --nbval-cell-timeout=120
 
 .DEFAULT_GOAL := help
@@ -45,8 +45,7 @@ record: environment ## Re-execute all chapters, or CH=path, and store their outp
 	@exec $(RUN) -m bookkit record $(CH)
 
 bench: environment ## Measure the helper against torchrun, mp.spawn and stock ipyparallel.
-	@if [ -f tests/benchmarks/run.py ]; then exec $(RUN) -m bookkit.leash tests.benchmarks.run; \
-	else echo "There are no benchmarks yet: tests/benchmarks/run.py does not exist."; fi
+	@exec $(RUN) -m bookkit.leash tests.benchmarks.run
 
 check: environment ## Lint code and chapters, and look for leaks in chapters, files and built pages.
 	@exec $(RUN) -m bookkit check
