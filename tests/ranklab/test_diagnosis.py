@@ -98,6 +98,11 @@ def test_a_death_comes_before_the_errors_it_has_caused():
     assert Panel(result).text().splitlines()[2:4] == ["rank 0   line 3:  f()", "         waited for rank 1, which died"]
 
 
+def test_a_signal_without_a_name_is_told_by_its_number():
+    dead = RankOutcome(0, state="died", exit_code=-35)
+    assert summarise([dead], "trouble", 3, [], 1).headline == "rank 0 was killed by signal 35."
+
+
 def test_the_bytes_of_an_aborted_rank_are_told():
     words = "what():  [enforce fail at pair.cc:446] op.preamble.length <= op.nbytes. 20 vs 16"
     dead = RankOutcome(0, state="died", exit_code=-6, last_words=words)

@@ -7,13 +7,13 @@ import contextlib
 import re
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..hangs.evidence import doing
 from ..hangs.lastwords import last_line, last_words
 from ..hangs.memory import kills, shortage
-from ..hangs.recovery import free
+from ..hangs.recovery import ask_all, free
 from ..hangs.report import summarise, warn
 from ..layout import name_ranks
 from ..live import Live
@@ -67,7 +67,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
     places, ended = {}, []
     if stuck or _failed(replies):
         with _uninterrupted():
-            places = _ask_all(world, replies)
+            places = ask_all(world, replies)
             if stuck:
                 _mark_progress(world, {rank: places[rank] for rank in stuck if "pulse" in places.get(rank, {})})
                 ended = free(world, stuck, places)
@@ -106,19 +106,11 @@ def _all_lost(world: World, replies: dict) -> CellOutcome:
     return CellOutcome(outcomes, headline=headline, advice=advice)
 
 
-def _ask_all(world: World, ranks: Iterable[int], question: str = "where") -> dict[int, dict]:
-    """Return what the watchdogs of these ranks say, all asked at once; without the ranks that give no answer."""
-    ranks = list(ranks)
-    with concurrent.futures.ThreadPoolExecutor(len(ranks)) as threads:
-        answers = zip(ranks, threads.map(lambda rank: world.processes.ask(rank, question), ranks), strict=True)
-    return {rank: answer for rank, answer in answers if answer}
-
-
 def _mark_progress(world: World, places: dict[int, dict]) -> None:
     """Tell ranks that wait for ever from those that exchange messages all the time."""
     if places:
         time.sleep(PULSE)
-        for rank, pulse in _ask_all(world, places, "pulse").items():
+        for rank, pulse in ask_all(world, places, "pulse").items():
             called, woken = (now - before for now, before in zip(pulse, places[rank]["pulse"], strict=True))
             places[rank]["goes_on"] = called > 0 or (bool(places[rank]["peers"]) and woken >= WOKEN)
 
@@ -176,12 +168,12 @@ class _uninterrupted:
 
 
 def _show(live: Live, world: World, replies: dict, timeout: float) -> None:
-    if not live.due():
-        return
     running = [rank for rank, reply in replies.items() if not reply.done()]
-    soon = f"running for {live.seconds} s on {name_ranks(running)}, deadline {timeout:g} s" if running else ""
+    if not running or not live.due():
+        return
+    soon = f"running for {live.seconds} s on {name_ranks(running)}, deadline {timeout:g} s"
     outcome = CellOutcome([_outcome(rank, reply, tail=3) for rank, reply in replies.items()], headline=soon)
-    for rank, place in _ask_all(world, running).items():
+    for rank, place in ask_all(world, running).items():
         entry = next(entry for entry in outcome.ranks if entry.rank == rank)
         entry.place, entry.traceback = place, place.get("lines", [])[-1:]
         entry.note = doing(entry)

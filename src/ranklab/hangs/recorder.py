@@ -37,7 +37,7 @@ def groups() -> dict[str, list[int]]:
     world = _world()
     if world is None:
         return {}
-    return {world.pg_names[group]: sorted(world.pg_group_ranks[group]) for group in list(world.pg_map)}
+    return {name: sorted(world.pg_group_ranks.get(group, ())) for group, name in _named(world).items()}
 
 
 def calls() -> int:
@@ -61,7 +61,7 @@ def collectives(since: int = 0) -> list[dict]:
     world = _world()
     if world is None:
         return []
-    called = {world.pg_names[group]: group._get_sequence_number_for_group() for group in list(world.pg_map)}
+    called = {name: group._get_sequence_number_for_group() for group, name in _named(world).items()}
     found: dict[str, list[dict]] = {name: [] for name, count in called.items() if count}
     for entry in _entries():
         group, number = entry["process_group"][0], entry["collective_seq_id"]
@@ -93,6 +93,12 @@ def _world() -> Any:
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
     return distributed.distributed_c10d._world
+
+
+def _named(world: Any) -> dict[Any, str]:
+    """Return the groups and their names; the rank's own thread may be destroying one of them meanwhile."""
+    names = {group: world.pg_names.get(group) for group in list(world.pg_map)}
+    return {group: name for group, name in names.items() if name is not None}
 
 
 def _entries() -> list[dict]:

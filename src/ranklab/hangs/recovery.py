@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import signal
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..engines.on_rank import leave_group
@@ -38,9 +39,7 @@ def free(world: World, stuck: dict, places: dict) -> list[int]:
     _signal(world, stuck, list(stuck), signal.SIGINT)
     _all_done(stuck, REST)
     silent = [rank for rank in stuck if not places.get(rank)]  # Python does not run there: nothing gentle will help
-    for rank in stuck:
-        if rank not in silent:
-            world.processes.ask(rank, "cut")
+    ask_all(world, [rank for rank in stuck if rank not in silent], "cut")
     if _all_done(stuck, PATIENCE):
         return regroup(world)
     ended = _signal(world, stuck, silent, signal.SIGKILL)
@@ -49,6 +48,16 @@ def free(world: World, stuck: dict, places: dict) -> list[int]:
         ended += _signal(world, stuck, list(stuck), signal.SIGKILL)
         _all_done(stuck, PATIENCE)
     return sorted({*ended, *regroup(world)})
+
+
+def ask_all(world: World, ranks: Iterable[int], question: str = "where") -> dict[int, dict]:
+    """Return what the watchdogs of these ranks say, all asked at once; without the ranks that give no answer."""
+    ranks = list(ranks)
+    if not ranks:
+        return {}
+    with concurrent.futures.ThreadPoolExecutor(len(ranks)) as threads:
+        answers = zip(ranks, threads.map(lambda rank: world.processes.ask(rank, question), ranks), strict=True)
+    return {rank: answer for rank, answer in answers if answer}
 
 
 def regroup(world: World) -> list[int]:
@@ -62,8 +71,7 @@ def regroup(world: World) -> list[int]:
     """
     port = world.processes.new_master_port()
     alive = world.processes.alive()
-    for rank in alive:
-        world.processes.ask(rank, "cut")
+    ask_all(world, alive, "cut")
     leaving = {rank: world.view(rank).apply_async(leave_group, port) for rank in alive}
     if _all_done(leaving, LEAVE_PATIENCE):
         return []

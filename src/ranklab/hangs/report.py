@@ -121,7 +121,8 @@ def _how(entry: RankOutcome, cell: str) -> str:
     if entry.exit_code is None:
         how = "is lost: the controller no longer hears it"
     elif entry.exit_code < 0:
-        how = f"was killed by {signal.Signals(-entry.exit_code).name}"
+        names = {each.value: each.name for each in signal.Signals}  # without most of the real-time signals
+        how = f"was killed by {names.get(-entry.exit_code, f'signal {-entry.exit_code}')}"
     else:
         how = f"ended with exit status {entry.exit_code}"
     lines = cell.splitlines()

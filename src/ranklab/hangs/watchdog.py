@@ -15,7 +15,10 @@ import socket
 import sys
 import threading
 import time
+import traceback
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ..cells.trace import position, switches
 from .cut import connections, cut
@@ -75,7 +78,7 @@ class Watchdog:
             with connection, contextlib.suppress(OSError):  # whoever asked may have gone
                 answer = answers.get(connection.recv(16).decode(errors="replace"))
                 if answer is not None:
-                    connection.sendall(json.dumps(answer()).encode())
+                    connection.sendall(json.dumps(_told(answer)).encode())
 
     def where(self) -> dict:
         """Return what the rank is doing.
@@ -107,6 +110,15 @@ class Watchdog:
         if calls() == self._calls:
             return {"groups": {}, "collectives": []}
         return {"groups": groups(), "collectives": [told for told in collectives(self._cell_since) if told["recent"]]}
+
+
+def _told(answer: Callable[[], Any]) -> Any:
+    """Return an answer; an error is printed and answered with None, for a rank without watchdog cannot be freed."""
+    try:
+        return answer()
+    except Exception:
+        traceback.print_exc()
+        return None
 
 
 def ask(path: Path, question: str, timeout: float = 1.0) -> dict | list | int | None:

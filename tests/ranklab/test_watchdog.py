@@ -1,0 +1,43 @@
+"""The watchdog outlives its own errors, and the driver asks for nothing where there is nobody to ask."""
+
+from types import SimpleNamespace
+
+from ranklab.cells import cell
+from ranklab.hangs import recorder
+from ranklab.hangs.recovery import ask_all
+from ranklab.hangs.watchdog import Watchdog, ask
+from ranklab.live import Live
+
+
+class Group:
+    def _get_sequence_number_for_group(self):
+        return 1
+
+
+def test_a_group_that_is_being_destroyed_is_left_out(monkeypatch):
+    stays, goes = Group(), Group()
+    tables = {"pg_map": {stays: 0, goes: 0}, "pg_names": {stays: "0"}, "pg_group_ranks": {stays: {1: 0, 0: 1}}}
+    monkeypatch.setattr(recorder, "_world", lambda: SimpleNamespace(**tables))
+    monkeypatch.setattr(recorder, "_entries", lambda: [])
+    assert recorder.groups() == {"0": [0, 1]}
+    assert recorder.collectives() == []
+
+
+def test_a_watchdog_answers_after_an_error_of_its_own(tmp_path, monkeypatch, capfd):
+    def fails(self):
+        raise KeyError("destroyed")
+
+    monkeypatch.setattr(Watchdog, "where", fails)
+    path = tmp_path / "watchdog"
+    Watchdog(path)
+    assert ask(path, "where") is None
+    assert "KeyError: 'destroyed'" in capfd.readouterr().err
+    assert len(ask(path, "pulse")) == 2
+
+
+def test_nobody_is_asked_once_all_ranks_are_done(monkeypatch):
+    live = Live(after=0)
+    monkeypatch.setattr(live, "due", lambda: True)
+    monkeypatch.setattr(live, "show", lambda bundle: 1 / 0)
+    cell._show(live, None, {0: SimpleNamespace(done=lambda: True)}, timeout=1)
+    assert ask_all(None, [], "where") == {}
