@@ -99,9 +99,6 @@ class Panel:
         """Return display metadata; it says where a rank wrote to stderr, which no chapter may store."""
         return {"ranklab": {"stderr": True}} if any(kind == "stderr" for _, _, kind, _ in self.rows) else {}
 
-    def _repr_mimebundle_(self, **_: object) -> tuple[dict, dict]:
-        return self.bundle(), self.metadata()
-
 
 def chip(rank: int, text: str | None = None) -> str:
     """Return the coloured label of one rank as HTML."""
