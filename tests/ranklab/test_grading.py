@@ -1,0 +1,44 @@
+"""Calling an answer in the notebook: what it returned, what it raised, and that it did not come back."""
+
+import signal
+import time
+
+from ranklab.check.grading import Raised, asked, number, safely
+
+
+def test_an_answer_comes_back_with_its_result_or_with_what_it_raised():
+    assert asked(lambda a, b: a + b, 1, 2) == (3, "")
+    assert asked(lambda: [][1]) == (None, "your answer raised IndexError: list index out of range")
+
+
+def test_an_answer_that_never_ends_is_stopped_even_where_it_catches_everything():
+    def endless():
+        while True:
+            try:
+                time.sleep(1)
+            except Exception:
+                pass
+
+    handler = signal.getsignal(signal.SIGALRM)
+    given, problem = asked(endless, deadline=0.1)
+    assert given is None
+    assert problem == "your answer did not come back within 0.1 s. Does a loop never end?"
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_a_number_is_told_from_what_is_none(capsys):
+    assert number(lambda n: n / 4, "with 3", 3) == 0.75
+    assert number(lambda: None, "here", what="a number of bytes") is None
+    assert number(lambda: True, "there") is None
+    assert number(lambda: 1 / 0, "nowhere") is None
+    assert capsys.readouterr().out.splitlines() == [
+        "Not yet. here: your answer is None, it should be a number of bytes.",
+        "Not yet. there: your answer is True, it should be a number.",
+        "Not yet. nowhere: your answer raised ZeroDivisionError: division by zero",
+    ]
+
+
+def test_an_error_on_a_rank_takes_the_place_of_the_answer():
+    assert safely(int, "7") == 7
+    assert safely(int, "x") == Raised("ValueError: invalid literal for int() with base 10: 'x'")
