@@ -18,6 +18,25 @@ author: Nobody
 only_build_toc_files: true
 execute: {execute_notebooks: "off"}
 html: {use_repository_button: false}
+sphinx: {extra_extensions: [sphinx_exercise]}
+"""
+EXERCISE = """
+```{exercise-start}
+:label: part-sum
+```
+
+How much is it?
+
+```{exercise-end}
+```
+
+````{solution-start} part-sum
+````
+
+One.
+
+````{solution-end}
+````
 """
 
 
@@ -47,6 +66,7 @@ def clean():
             metadata={"mystnb": {"image": {"alt": "One white pixel."}}},
             outputs=[new_output("display_data", data=drawn)],
         ),
+        new_markdown_cell(EXERCISE.strip()),
     ]
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"  # nbformat's own would be random
