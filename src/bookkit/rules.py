@@ -190,7 +190,7 @@ def measured(chapter):
         yield None, f"{len(cells)} cells are tagged {MEASURED}; {MOST_MEASURED} are allowed"
 
 
-@rule("needs-hosts", "let lab be the hosts or None in an earlier cell, and ask `if lab:` before they are used")
+@rule("needs-hosts", "let lab be the hosts, or None where there are none, and ask `if lab:` before they are used")
 def needs_hosts(chapter):
     """The chapter runs to its end where the machine can make no hosts, so it has to know whether there are any."""
     asked = False
