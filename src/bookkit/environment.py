@@ -97,7 +97,9 @@ def check_existing(folder):
         answer = subprocess.check_output([python, "-c", PROBE, *packages], universal_newlines=True)
         version, missing = answer.split("\n")[:2]
         too_old = tuple(map(int, version.split("."))) < OLDEST
-    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+    except subprocess.CalledProcessError as error:
+        return refuse(f"{python} does not work as a Python: it ended with status {error.returncode}")
+    except (OSError, ValueError) as error:
         return refuse(f"{python} does not work as a Python: {error}")
     if too_old:
         return refuse(

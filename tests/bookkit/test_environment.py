@@ -1,3 +1,4 @@
+import os
 import signal
 import subprocess
 import sys
@@ -115,7 +116,10 @@ def test_through_a_pipe_the_reason_stands_before_the_refusal(tmp_path):
     python = slow_pip(tmp_path)
     Path(python).write_text("#!/bin/sh\necho 'ERROR: no space'\nexit 1\n")
     program = f"from bookkit import environment\nenvironment.pip_install({python!r}, ['-e', '.'])"
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     assert done.stdout.splitlines() == ["ERROR: no space", "pip could not install -e .; its last lines say why"]
 
 
@@ -156,7 +160,7 @@ def test_the_module_of_every_requirement_is_known(monkeypatch):
     ("script", "mode", "sentence"),
     [
         ("#!/bin/sh\necho 3.9\necho\n", 0o755, "is 3.9; the book needs Python 3.11 or newer"),
-        ("#!/bin/sh\nexit 127\n", 0o755, "bin/python does not work as a Python: "),
+        ("#!/bin/sh\nexit 127\n", 0o755, "bin/python does not work as a Python: it ended with status 127\n"),
         ("#!/bin/sh\n", 0o644, "bin/python does not work as a Python: "),
         ("#!/bin/sh\necho hello\n", 0o755, "bin/python does not work as a Python: "),
     ],
