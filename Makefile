@@ -3,11 +3,15 @@
 #
 #   PYTHON=python3.12   the interpreter that .venv is made with
 #   VENV=path           an environment that exists already; it is used as it is
+#   CH=path             a chapter: its file, with or without .ipynb, or its bare name
+#   LAB=--allow-root    more words for JupyterLab
 
 PYTHON ?= python3
 VENV ?=
+LAB ?=
 
-ENVIRONMENT := $(if $(VENV),$(VENV),.venv)
+# Not every shell replaces the ~ of VENV=~/path.
+ENVIRONMENT := $(if $(VENV),$(patsubst ~/%,$(HOME)/%,$(VENV)),.venv)
 RUN := "$(ENVIRONMENT)/bin/python"
 
 # A kernel or a rank starts in another folder, so the path to src is absolute.
@@ -29,17 +33,18 @@ help: ## List the verbs.
 run: environment ## Execute all chapters, or CH=path, on this machine's ranks and build the site from what they print.
 	@exec $(RUN) -m bookkit run $(CH)
 
-test: environment ## Run the tests, then execute every chapter and compare it with its stored outputs.
-	@exec $(RUN) -m bookkit.leash pytest $(TESTS)
-	@chapters="$$($(RUN) -m bookkit chapters)" && exec $(RUN) -m bookkit.leash pytest $(NBVAL) $$chapters
-	@echo "All tests passed, and every chapter printed what it stores."
+test: environment ## Run the tests, then execute every chapter and compare it with its stored outputs; with CH=path run no test, compare that chapter.
+	@$(RUN) -m bookkit chapters $(CH) >/dev/null # a slip in a name is told now, not after the tests
+	$(if $(CH),,@exec $(RUN) -m bookkit.leash pytest $(TESTS))
+	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && exec $(RUN) -m bookkit.leash pytest $(NBVAL) $$chapters
+	@echo "$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.)"
 
 book: environment ## Build the site from the stored outputs; no rank is started.
 	@exec $(RUN) -m bookkit build
 
 lab: environment ## Open the book in JupyterLab.
 	@echo "JupyterLab prints its address below; press Ctrl-C twice to stop it."
-	@unset IPP_NONINTERACTIVE; exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book
+	@unset IPP_NONINTERACTIVE; exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book $(LAB)
 
 record: environment ## Re-execute all chapters, or CH=path, and store their outputs (authors).
 	@exec $(RUN) -m bookkit record $(CH)
@@ -47,8 +52,8 @@ record: environment ## Re-execute all chapters, or CH=path, and store their outp
 bench: environment ## Measure the helper against torchrun, mp.spawn and stock ipyparallel.
 	@exec $(RUN) -m bookkit.leash tests.benchmarks.run
 
-check: environment ## Lint code and chapters, and look for leaks in chapters, files and built pages.
-	@exec $(RUN) -m bookkit check
+check: environment ## Lint code and chapters, and look for leaks in chapters, files and built pages; with CH=path in that chapter.
+	@exec $(RUN) -m bookkit check $(CH)
 
 doctor: environment ## Say whether this machine is ready for the book, and how to mend what is not.
 	@exec $(RUN) -m ranklab doctor

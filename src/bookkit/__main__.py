@@ -28,10 +28,9 @@ def record_verb(root, paths):
 
 def run_verb(root, paths):
     """Execute chapters in a copy under _build/run and build the site from what they print."""
-    named(root, paths)
+    chosen = named(root, paths)
     source = stage(root, "run")
-    copies = [source / Path(path).resolve().relative_to(root.resolve()) for path in paths]
-    record(named(source, copies), source)
+    record([source / path.relative_to(root) for path in chosen], source)
     describe(build(source))
 
 
@@ -53,8 +52,8 @@ def build_verb(root, paths):
 
 
 def chapters_verb(root, paths):
-    """List the notebooks of _toc.yml in order; complain of one that it does not name."""
-    if lost := strays(root):
+    """List the notebooks of _toc.yml in order, or those at paths; complain of one that it does not name."""
+    if not paths and (lost := strays(root)):
         raise BookError(f"Not in _toc.yml: {', '.join(str(path.relative_to(root)) for path in lost)}")
     for path in named(root, paths):
         print(path.relative_to(root))
@@ -77,7 +76,7 @@ def main(arguments=None):
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
     for name, function in VERBS.items():
         verb = verbs.add_parser(name, help=function.__doc__, description=function.__doc__)
-        if name not in ("build", "chapters"):
+        if name != "build":
             verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
     options = parser.parse_args(arguments)
     try:

@@ -7,12 +7,29 @@ enough to be told that it is too old.
 import argparse
 import hashlib
 import os
+import queue
+import re
 import subprocess
 import sys
+import threading
+import time
 
 OLDEST = (3, 11)
-WANTED = ("requirements.txt", "pyproject.toml")
+REQUIREMENTS = "requirements.txt"
+WANTED = (REQUIREMENTS, "pyproject.toml")
 STAMP = "ranklab-stamp"
+# Packages whose module has another name than theirs with an underscore for each hyphen.
+MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml"}
+# Where these are missing, their tests are skipped or the verb itself says so.
+DISPENSABLE = {"playwright", "ruff"}
+# What an existing interpreter is asked: its version, and which of these modules it lacks. Any Python can read it.
+PROBE = """
+import sys
+print("%d.%d" % sys.version_info[:2])
+if sys.version_info >= (3, 4):
+    import importlib.util
+    print(" ".join(name for name in sys.argv[1:] if not importlib.util.find_spec(name)))
+"""
 
 
 def main(arguments=None):
@@ -21,9 +38,16 @@ def main(arguments=None):
     parser.add_argument("folder", help="where the environment is or shall be")
     parser.add_argument("--existing", action="store_true", help="use it as it is, install nothing")
     options = parser.parse_args(arguments)
-    if options.existing:
-        return check_existing(options.folder)
-    return refresh(options.folder)
+    try:
+        return check_existing(options.folder) if options.existing else refresh(options.folder)
+    except KeyboardInterrupt:
+        show("")
+        return refuse("Stopped. The next make begins again.", 130)
+    except (OSError, subprocess.CalledProcessError) as error:
+        return refuse(
+            f"The environment {options.folder} could not be made: {error}. It needs a folder that you may write "
+            "in; VENV=path names an environment that exists already"
+        )
 
 
 def refresh(folder):
@@ -51,8 +75,9 @@ def refresh(folder):
     if keep:
         os.remove(stamp)  # an update that is interrupted counts as unfinished
     else:
-        venv.create(folder, with_pip=True, clear=True)
-    for what in (["-r", "requirements.txt"], ["--no-deps", "-e", "."]):
+        # Links, as `python -m venv` makes them: a copied interpreter may not find its libraries.
+        venv.create(folder, with_pip=True, clear=True, symlinks=os.name != "nt")
+    for what in (["-r", REQUIREMENTS], ["--no-deps", "-e", "."]):
         status = pip_install(python_of(folder), what)
         if status:
             return status
@@ -67,10 +92,32 @@ def check_existing(folder):
     python = python_of(folder)
     if not os.path.exists(python):
         return refuse(f"VENV={folder} holds no bin/python: name the folder of a virtual environment")
-    probe = f"import sys; sys.exit(sys.version_info < {OLDEST!r})"
-    if subprocess.call([python, "-c", probe]):
-        return refuse("The Python in VENV={} is older than {}.{}".format(folder, *OLDEST))
+    packages = {MODULES.get(name, name.replace("-", "_")): name for name in requirements()}
+    try:
+        answer = subprocess.check_output([python, "-c", PROBE, *packages], universal_newlines=True)
+        version, missing = answer.split("\n")[:2]
+        too_old = tuple(map(int, version.split("."))) < OLDEST
+    except subprocess.CalledProcessError as error:
+        return refuse(f"{python} does not work as a Python: it ended with status {error.returncode}")
+    except (OSError, ValueError) as error:
+        return refuse(f"{python} does not work as a Python: {error}")
+    if too_old:
+        return refuse(
+            "The Python in VENV={} is {}; the book needs Python {}.{} or newer".format(folder, version, *OLDEST)
+        )
+    lacking = [packages[module] for module in missing.split()]
+    if set(lacking) - DISPENSABLE:
+        return refuse(
+            "VENV={} lacks {}: `{} -m pip install -r {}` adds them (and puts torch at {})".format(
+                folder, ", ".join(lacking), python, REQUIREMENTS, requirements()["torch"]
+            )
+        )
     return 0
+
+
+def requirements():
+    """The packages that requirements.txt asks for, as ``{name: version}``."""
+    return dict(re.findall(r"^([\w-]+)==(\S+)", read(REQUIREMENTS), re.M))
 
 
 def fingerprint():
@@ -91,11 +138,16 @@ def pip_install(python, what):
         stderr=subprocess.STDOUT,
         universal_newlines=True,
     )
-    story = []
-    for line in pip.stdout:
-        story.append(line)
-        show(line.strip())
-    status = pip.wait()
+    story, latest, started = [], "", time.time()
+    try:
+        for line in beats(pip.stdout):
+            story.append(line)
+            latest = line.strip() or latest
+            show(f"{latest[:66]} ({time.time() - started:.0f} s)", line)
+        status = pip.wait()
+    finally:
+        pip.kill()
+        pip.wait()
     show("")
     if status:
         sys.stdout.writelines(story)
@@ -103,12 +155,32 @@ def pip_install(python, what):
     return 0
 
 
-def show(line):
-    """One moving line on a terminal; elsewhere a plain line for each package."""
+def beats(stream, seconds=1):
+    """Yield each line of a stream, and an empty text for each second in which none comes."""
+    lines, end = queue.Queue(), object()
+
+    def read_all():
+        for line in stream:
+            lines.put(line)
+        lines.put(end)
+
+    threading.Thread(target=read_all, daemon=True).start()
+    while True:
+        try:
+            line = lines.get(timeout=seconds)
+        except queue.Empty:
+            line = ""
+        if line is end:
+            return
+        yield line
+
+
+def show(moving, line=""):
+    """One moving line on a terminal; elsewhere the line itself, where it names a package."""
     if sys.stdout.isatty():
-        sys.stdout.write("\r\033[K" + line[:76])
+        sys.stdout.write("\r\033[K" + moving)
     elif line.startswith(("Collecting", "Downloading", "Installing", "Successfully")):
-        sys.stdout.write(line[:160] + "\n")
+        sys.stdout.write(line.rstrip()[:160] + "\n")
     sys.stdout.flush()
 
 
@@ -125,10 +197,11 @@ def read(path):
         return file.read()
 
 
-def refuse(sentence):
-    """Say on stderr why we stop, and return the exit status that says it to make."""
+def refuse(sentence, status=1):
+    """Say on stderr why we stop, after all that stdout has to say; return the exit status for make."""
+    sys.stdout.flush()
     sys.stderr.write(sentence + "\n")
-    return 1
+    return status
 
 
 if __name__ == "__main__":

@@ -125,6 +125,8 @@ def guard(parent, token):
 def main():
     """Run the module, or ``module:function``, that the command line names first."""
     sys.argv = sys.argv[1:]
+    if not sys.argv:
+        sys.exit("Name the module to run: python -m bookkit.leash MODULE …")
     if sys.argv[0] == GUARD:
         return guard(int(sys.argv[1]), sys.argv[2])
     follow_parent()

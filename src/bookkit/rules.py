@@ -4,8 +4,6 @@ To add one, write the function, give it ``@rule("name", "how to mend it")``, and
 """
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from bookkit.execute import EXPECTED_ERROR
 from bookkit.needs import NEEDS_HOSTS
 from bookkit.normalise import MEASURED
 from bookkit.notebook import cell_name, code_cells, read, tags
+from bookkit.rulebook import RULES, Finding, rule
 
 HIDDEN = "hide-input"
 TAGS = {HIDDEN, EXPECTED_ERROR, MEASURED, NEEDS_HOSTS}
@@ -23,41 +22,6 @@ MOST_COLUMNS_FOLDED = 80
 MOST_MEASURED = 2
 MARKED_UP = ("text/html", "image/svg+xml")
 FILE_NAME = re.compile(r"[a-z][a-z0-9-]*")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One breach: where, which rule, what was found, and how to mend it."""
-
-    place: str
-    rule: str
-    found: str
-    mend: str
-
-    def __str__(self):
-        return f"{self.place}: {self.found}: {self.mend}. [{self.rule}]"
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A name to refer to, what an author does about a breach, and the function that looks."""
-
-    name: str
-    mend: str
-    look: Callable
-
-
-RULES = []
-
-
-def rule(name, mend):
-    """Enter a function into the table. It yields ``(index of cell or None, found[, mend])``."""
-
-    def enter(look):
-        RULES.append(Rule(name, mend, look))
-        return look
-
-    return enter
 
 
 class Chapter:
@@ -112,7 +76,7 @@ def _texts(output):
 @rule("unexecuted", "run `make record CH=…`")
 def unexecuted(chapter):
     """Every code cell was run, in order: nbval compares nothing where a count is missing."""
-    if all(cell.execution_count is None for _, _, cell in chapter.code):
+    if chapter.code and all(cell.execution_count is None for _, _, cell in chapter.code):
         yield None, "none of its cells was executed"
         return
     for index, number, cell in chapter.code:
@@ -224,6 +188,28 @@ def measured(chapter):
     cells = [index for index, _, cell in chapter.code if MEASURED in tags(cell)]
     if len(cells) > MOST_MEASURED:
         yield None, f"{len(cells)} cells are tagged {MEASURED}; {MOST_MEASURED} are allowed"
+
+
+@rule("needs-hosts", "let lab be the hosts, or None where there are none, and ask `if lab:` before they are used")
+def needs_hosts(chapter):
+    """The chapter runs to its end where the machine can make no hosts, so it has to know whether there are any."""
+    asked = False
+    for index, _, cell in chapter.code:
+        asked = asked or re.search(r"^\s*lab = ", cell.source, re.M)
+        if NEEDS_HOSTS in tags(cell) and not asked:
+            yield index, f"it is tagged {NEEDS_HOSTS}, and no cell so far has made lab"
+
+
+@rule("exercise", "write one, and a solution below it; CONTRIBUTING.md shows how")
+def exercise(chapter):
+    """Every chapter asks for something that is checked, and shows how it is done."""
+    text = "\n".join(cell.source for cell in chapter.notebook.cells if cell.cell_type == "markdown")
+    asked = re.findall(r"\{exercise-start\}[^:]*:label: *(\S+)", text)
+    if not asked:
+        yield None, "there is no exercise"
+    for label in asked:
+        if not re.search(rf"\{{solution-start\}} +{re.escape(label)}$", text, re.M):
+            yield None, f"the exercise {label} has no solution"
 
 
 @rule("long-cell", "split it")

@@ -18,6 +18,27 @@ author: Nobody
 only_build_toc_files: true
 execute: {execute_notebooks: "off"}
 html: {use_repository_button: false}
+sphinx: {extra_extensions: [sphinx_exercise]}
+"""
+WORDS = """
+# A chapter
+
+```{exercise-start}
+:label: part-sum
+```
+
+How much is it?
+
+```{exercise-end}
+```
+
+````{solution-start} part-sum
+````
+
+One.
+
+````{solution-end}
+````
 """
 
 
@@ -38,7 +59,7 @@ def clean():
     """An executed chapter that no rule objects to."""
     drawn = {"image/png": base64.b64encode(png()).decode(), "text/plain": "<Figure size 1x1 with 1 Axes>"}
     cells = [
-        new_markdown_cell("# A chapter"),
+        new_markdown_cell(WORDS.strip()),
         new_code_cell('%%px\nprint("rank 0")', execution_count=1, outputs=[new_output("stream", text="rank 0\n")]),
         new_code_cell("x = 1\nassert x == 1", execution_count=2),
         new_code_cell(

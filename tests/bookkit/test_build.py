@@ -37,7 +37,7 @@ def test_a_warning_is_an_error_and_is_shown(book, make, capsys):
 def test_run_executes_a_copy_and_builds_from_what_it_prints(book, capsys):
     path = book.run("chapter", "print(6 * 7)", "open('left.txt', 'w').close()")
     before = path.read_bytes()
-    assert main(["--root", str(book.root), "run"]) == 0
+    assert main(["--root", str(book.root), "run", "chapter"]) == 0
     index = book.root / "_build" / "run" / "html" / "index.html"
     assert capsys.readouterr().out.rstrip().endswith(f"The site is at {index}")
     assert ">42" in (index.parent / "book" / "part" / "chapter.html").read_text()

@@ -1,8 +1,39 @@
+import os
+import signal
+import subprocess
 import sys
+import time
+import venv
+from pathlib import Path
 
 import pytest
 
 from bookkit import environment
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def wanted(tmp_path, monkeypatch):
+    """A folder whose requirements.txt and pyproject.toml ask for nothing, as the working directory."""
+    for name in environment.WANTED:
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def existing(tmp_path):
+    """Write an interpreter for VENV= as a shell script; returns the folder of its environment."""
+
+    def write(script, mode=0o755):
+        python = tmp_path / "env" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.write_text(script)
+        python.chmod(mode)
+        return str(tmp_path / "env")
+
+    return write
 
 
 def test_a_python_that_is_too_old_gets_a_sentence(monkeypatch, capsys):
@@ -11,28 +42,89 @@ def test_a_python_that_is_too_old_gets_a_sentence(monkeypatch, capsys):
     assert "This is Python 3.9; the book needs Python 3.11 or newer" in capsys.readouterr().err
 
 
-def test_a_fresh_environment_is_left_alone(tmp_path, monkeypatch, capsys):
-    for name in environment.WANTED:
-        (tmp_path / name).write_text("")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "env" / "bin").mkdir(parents=True)
-    (tmp_path / "env" / "bin" / "python").touch()
-    (tmp_path / "env" / environment.STAMP).write_text(environment.fingerprint())
+def test_a_fresh_environment_is_left_alone(wanted, capsys):
+    (wanted / "env" / "bin").mkdir(parents=True)
+    (wanted / "env" / "bin" / "python").touch()
+    (wanted / "env" / environment.STAMP).write_text(environment.fingerprint())
     assert environment.main(["env"]) == 0
     assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("name", environment.WANTED)
-def test_a_changed_wish_makes_it_stale(tmp_path, monkeypatch, name):
-    for wanted in environment.WANTED:
-        (tmp_path / wanted).write_text("")
-    monkeypatch.chdir(tmp_path)
+def test_a_changed_wish_makes_it_stale(wanted, name):
     before = environment.fingerprint()
-    (tmp_path / name).write_text("torch==9\n")
+    (wanted / name).write_text("torch==9\n")
     assert environment.fingerprint() != before
 
 
-def test_an_existing_environment_is_used_as_it_is(capsys):
+def test_the_interpreter_is_linked_as_python_m_venv_does(wanted, monkeypatch):
+    create = venv.create
+    monkeypatch.setattr(venv, "create", lambda folder, **wishes: create(folder, **(wishes | {"with_pip": False})))
+    monkeypatch.setattr(environment, "pip_install", lambda python, what: 0)
+    assert environment.main(["env"]) == 0
+    assert (wanted / "env" / "bin" / "python").is_symlink()
+
+
+def test_a_folder_that_cannot_be_written_gets_a_sentence(wanted, capsys):
+    (wanted / "file").write_text("no folder")  # root may write everywhere, but in no file as in a folder
+    assert environment.main(["file/env"]) == 1
+    assert "file/env could not be made" in capsys.readouterr().err
+
+
+def slow_pip(folder):
+    """An environment's interpreter that says two words of pip's and then downloads for ever."""
+    python = folder / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("#!/bin/sh\necho Collecting torch\necho Downloading torch\nexec sleep 300\n")
+    python.chmod(0o755)
+    return str(python)
+
+
+def test_ctrl_c_ends_with_a_sentence_and_leaves_no_pip(tmp_path):
+    program = (
+        "import sys\nfrom bookkit import environment\n"
+        f"environment.refresh = lambda folder: environment.pip_install({slow_pip(tmp_path)!r}, [])\n"
+        "sys.exit(environment.main(['env']))"
+    )
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, **pipes) as making:
+        for _ in range(2):
+            making.stdout.readline()
+        making.send_signal(signal.SIGINT)
+        # Its pipes reach their end only when pip has gone too.
+        assert making.communicate(timeout=10)[1] == "Stopped. The next make begins again.\n"
+    assert making.returncode == 130
+
+
+def test_a_long_silence_of_pip_is_counted_in_seconds(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    python = slow_pip(tmp_path)
+    Path(python).write_text("#!/bin/sh\necho Downloading torch\nsleep 2.5\n")
+    assert environment.pip_install(python, []) == 0
+    shown = capsys.readouterr().out
+    assert "Downloading torch (0 s)" in shown
+    assert "Downloading torch (2 s)" in shown
+
+
+def test_beats_come_without_waiting_where_there_are_lines():
+    started = time.monotonic()
+    assert list(environment.beats(["one\n", "two\n"])) == ["one\n", "two\n"]
+    assert time.monotonic() - started < 1
+
+
+def test_through_a_pipe_the_reason_stands_before_the_refusal(tmp_path):
+    python = slow_pip(tmp_path)
+    Path(python).write_text("#!/bin/sh\necho 'ERROR: no space'\nexit 1\n")
+    program = f"from bookkit import environment\nenvironment.pip_install({python!r}, ['-e', '.'])"
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    assert done.stdout.splitlines() == ["ERROR: no space", "pip could not install -e .; its last lines say why"]
+
+
+def test_an_existing_environment_is_used_as_it_is(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
     assert environment.main(["--existing", sys.prefix]) == 0
     assert capsys.readouterr().out == ""
 
@@ -40,3 +132,39 @@ def test_an_existing_environment_is_used_as_it_is(capsys):
 def test_what_is_no_environment_gets_a_sentence(tmp_path, capsys):
     assert environment.main(["--existing", str(tmp_path)]) == 1
     assert "holds no bin/python" in capsys.readouterr().err
+
+
+def test_an_environment_without_the_packages_gets_their_names_and_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    folder = tmp_path / "bare"
+    venv.create(folder, symlinks=True)
+    assert environment.main(["--existing", str(folder)]) == 1
+    sentence = capsys.readouterr().err
+    assert sentence.startswith(f"VENV={folder} lacks torch, ipyparallel, ")
+    assert f"`{folder}/bin/python -m pip install -r requirements.txt` adds them (and puts torch at 2." in sentence
+
+
+def test_what_the_verbs_do_without_may_be_missing(existing, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert environment.main(["--existing", existing("#!/bin/sh\necho 3.12\necho playwright ruff\n")]) == 0
+
+
+def test_the_module_of_every_requirement_is_known(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert len(environment.requirements()) > 15
+    assert set(environment.MODULES) | environment.DISPENSABLE <= set(environment.requirements())
+
+
+@pytest.mark.parametrize(
+    ("script", "mode", "sentence"),
+    [
+        ("#!/bin/sh\necho 3.9\necho\n", 0o755, "is 3.9; the book needs Python 3.11 or newer"),
+        ("#!/bin/sh\nexit 127\n", 0o755, "bin/python does not work as a Python: it ended with status 127\n"),
+        ("#!/bin/sh\n", 0o644, "bin/python does not work as a Python: "),
+        ("#!/bin/sh\necho hello\n", 0o755, "bin/python does not work as a Python: "),
+    ],
+)
+def test_an_interpreter_that_is_old_is_told_from_one_that_is_none(existing, capsys, script, mode, sentence):
+    assert environment.main(["--existing", existing(script, mode)]) == 1
+    assert sentence in capsys.readouterr().err

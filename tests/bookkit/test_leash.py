@@ -82,3 +82,9 @@ def test_the_status_of_a_module_under_the_leash_is_its_own(tmp_path):
         [sys.executable, "-m", "bookkit.leash", "pytest", str(tmp_path / "none")], capture_output=True
     )
     assert done.returncode == 4
+
+
+def test_a_leash_without_a_module_says_what_is_missing():
+    done = subprocess.run([sys.executable, "-m", "bookkit.leash"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "Name the module to run: python -m bookkit.leash MODULE …\n"

@@ -72,6 +72,10 @@ def test_a_chapter_that_never_ran_is_one_finding(findings):
     assert len(findings(strip)["unexecuted"]) == 1
 
 
+def test_a_chapter_without_code_has_nothing_to_execute(findings):
+    assert "unexecuted" not in findings(lambda notebook: notebook.update(cells=notebook.cells[:1]))
+
+
 def test_an_empty_cell(findings):
     assert "unexecuted" in findings(lambda notebook: notebook.cells[2].update(source=" "))
 
@@ -221,6 +225,30 @@ def test_measured(findings):
 
     assert "measured" not in findings(tag(2))
     assert "measured" in findings(tag(3))
+
+
+def test_needs_hosts(findings):
+    def tag(source):
+        def change(notebook):
+            notebook.cells[1].source = source
+            notebook.cells[2].metadata.tags = ["needs-hosts"]
+
+        return change
+
+    (finding,) = findings(tag("x = 1"))["needs-hosts"]
+    assert "cell [2]" in finding.place
+    assert findings(tag("lab = world.hosts")) == {}
+
+
+def test_exercise(findings):
+    (none,) = findings(lambda notebook: notebook.cells[0].update(source="# A chapter"))["exercise"]
+    assert none.found == "there is no exercise"
+
+    def unsolve(notebook):
+        notebook.cells[0].source = notebook.cells[0].source.replace("{solution-start} part-sum", "{note}")
+
+    (unsolved,) = findings(unsolve)["exercise"]
+    assert unsolved.found == "the exercise part-sum has no solution"
 
 
 def test_long_cell(findings):

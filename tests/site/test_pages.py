@@ -6,13 +6,12 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-import yaml
 
+from bookkit.chapters import pages
 from ranklab.palette import DARK_PAGE, LIGHT_PAGE, label_color, rank_color
 
-TOC = yaml.safe_load((Path(__file__).parents[2] / "_toc.yml").read_text(encoding="utf-8"))
-NAMES = [TOC["root"], *(chapter["file"] for part in TOC["parts"] for chapter in part["chapters"])]
-PAGES = [f"{name}.html" for name in NAMES]
+ROOT = Path(__file__).parents[2]
+PAGES = [str(page.relative_to(ROOT).with_suffix(".html")) for page in pages(ROOT)]
 CHAPTERS = [page for page in PAGES if page.count("/") == 2]  # book/<part>/<chapter>
 THEMES = {"light": LIGHT_PAGE, "dark": DARK_PAGE}
 MOST_PAGE, MOST_FRAME = 250_000, 350_000

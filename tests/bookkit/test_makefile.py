@@ -1,0 +1,43 @@
+"""What the verbs of the Makefile would type; none of it is run."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def typed(*words):
+    """The commands of a verb, as `make -n` prints them."""
+    # Without what an outer make tells its children.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    command = ["make", "--no-print-directory", "-n", *words]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment | {"HOME": "/somebody"}, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_a_slip_in_the_chapters_is_told_before_the_tests_run():
+    commands = typed("test")
+    assert commands.index("bookkit chapters") < commands.index("pytest tests/ranklab") < commands.index("--nbval")
+
+
+def test_one_chapter_is_compared_without_the_tests():
+    commands = typed("test", "CH=meeting-up")
+    assert "pytest tests/ranklab" not in commands
+    assert commands.count("bookkit chapters meeting-up") == 2
+
+
+@pytest.mark.parametrize("verb", ["run", "record", "check"])
+def test_a_verb_takes_a_chapter(verb):
+    assert f"bookkit {verb} meeting-up\n" in typed(verb, "CH=meeting-up")
+
+
+def test_the_home_folder_is_found_where_the_shell_did_not_look():
+    assert '"/somebody/torch/bin/python" -m ranklab doctor' in typed("doctor", "VENV=~/torch")
+
+
+def test_jupyterlab_gets_more_words():
+    assert typed("lab", "LAB=--allow-root").endswith(" --allow-root\n")
