@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 from bookkit import leash
-from bookkit.build import build, describe, stage
+from bookkit.build import build, staged
 from bookkit.chapters import named, strays
 from bookkit.check import check, check_chapters
 from bookkit.errors import BookError, ChapterError
 from bookkit.execute import Interrupted
 from bookkit.lint import formatted
+from bookkit.needs import lacking_hosts
 from bookkit.normalise import normalise
 from bookkit.notebook import read, write
 from bookkit.progress import console
@@ -21,24 +22,37 @@ from bookkit.record import record
 def record_verb(root, paths):
     """Re-execute chapters and store their outputs."""
     chosen = named(root, paths)
-    record(chosen, root)
-    console.print(f"Recorded in place: {', '.join(str(path.relative_to(root)) for path in chosen)}")
+    if lacking := lacking_hosts(chosen):
+        # Recorded here, cells that need hosts would store nothing.
+        raise BookError(
+            f"Not recorded, for this machine makes no hosts (`make doctor` says why): {_titles(lacking, root)}. "
+            "Record on a machine that makes them, or name other chapters with CH="
+        )
+    record(chosen, root, tidy=True)
+    console.print(f"Recorded in place: {_titles(chosen, root)}")
     return bool(check_chapters(chosen, root))
 
 
 def run_verb(root, paths):
     """Execute chapters in a copy under _build/run and build the site from what they print."""
-    chosen = named(root, paths)
-    source = stage(root, "run")
-    record([source / path.relative_to(root) for path in chosen], source)
-    describe(build(source))
+    chosen = [path.relative_to(root) for path in named(root, paths)]
+    with staged(root, "run") as source:
+        copies = [source / path for path in chosen]
+        if lacking := lacking_hosts(copies):
+            console.print(
+                "This machine makes no hosts (`make doctor` says why): "
+                f"cells that need them do nothing in {_titles(lacking, source)}"
+            )
+        record(copies, source)
+        console.print(f"The site is at {build(source)}")
 
 
 def normalise_verb(root, paths):
     """Format stored chapters and bring them into their one spelling, without executing them."""
     for path in named(root, paths):
-        write(path, normalise(formatted(read(path), root)))
-        console.print(f"Normalised {path.relative_to(root)}")
+        title = str(path.relative_to(root))
+        write(path, normalise(formatted(read(path), root, title), title))
+        console.print(f"Normalised {title}")
 
 
 def check_verb(root, paths):
@@ -48,15 +62,20 @@ def check_verb(root, paths):
 
 def build_verb(root, paths):
     """Build the site from the stored outputs into _build/book."""
-    describe(build(stage(root, "book")))
+    with staged(root, "book") as source:
+        console.print(f"The site is at {build(source)}")
 
 
 def chapters_verb(root, paths):
     """List the notebooks of _toc.yml in order, or those at paths; complain of one that it does not name."""
     if not paths and (lost := strays(root)):
-        raise BookError(f"Not in _toc.yml: {', '.join(str(path.relative_to(root)) for path in lost)}")
+        raise BookError(f"Not in _toc.yml: {_titles(lost, root)}")
     for path in named(root, paths):
         print(path.relative_to(root))
+
+
+def _titles(paths, root):
+    return ", ".join(str(path.relative_to(root)) for path in paths)
 
 
 VERBS = {
@@ -82,9 +101,13 @@ def main(arguments=None):
     try:
         return int(VERBS[options.verb](options.root, getattr(options, "paths", [])) or 0)
     except ChapterError as error:
-        console.print(error)
+        console.print(error, soft_wrap=False)  # else the frame is cut off at the right edge, not wrapped
     except BookError as error:
         print(error, file=sys.stderr)
+    except OSError as error:
+        if error.filename is None:
+            raise  # no file that the user could see to
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
     except Interrupted as error:
         console.print("Stopped. Kernel and ranks have left.")
         return 128 + error.signum

@@ -1,45 +1,56 @@
 """Build the site with Jupyter Book: warnings are errors, and nothing of this machine is published."""
 
-import gzip
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
-from html.parser import HTMLParser
+from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from bookkit.chapters import chapters
 from bookkit.errors import BookError
 from bookkit.leaks import ANSI
 from bookkit.normalise import normalise
 from bookkit.notebook import read, write
-from bookkit.progress import console, progress
+from bookkit.progress import progress
 
 BUILD = "_build"
 # What Sphinx leaves beside the pages for its own next run, or for its author.
-UNPUBLISHED = (".buildinfo", ".doctrees", "reports", "_sources/.ipynb_checkpoints")
+UNPUBLISHED = (".buildinfo", ".doctrees", "reports")
 PERCENT = re.compile(r"^(?:reading sources|writing output)\.+ \[ *(\d+)%\]")
 
 
-def stage(root, name):
-    """Copy what the site is made of to ``_build/<name>/source`` and return that folder.
+@contextmanager
+def staged(root, name):
+    """Copy what the site is made of to ``_build/<name>/source`` and yield that folder, ours alone meanwhile.
 
     Sphinx then sees the book and nothing else, and a chapter that is executed there may write
     files without touching the author's.
+
+    Raises:
+        BookError: ``root`` is not the top of a book, or another ``make <name>`` works in that folder.
     """
     root = Path(root)
-    source = root / BUILD / name / "source"
-    shutil.rmtree(source, ignore_errors=True)
-    source.mkdir(parents=True)
-    for file in ("_config.yml", "_toc.yml"):
-        if not (root / file).is_file():
-            raise BookError(f"There is no {file} in {root}; call bookkit from the top of the book")
-        shutil.copy2(root / file, source)
-    chaff = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__", ".DS_Store")
-    shutil.copytree(root / "book", source / "book", ignore=chaff)
-    return source
+    for part in ("_config.yml", "_toc.yml", "book"):
+        if not (root / part).exists():
+            raise BookError(f"There is no {part} in {root}; call bookkit from the top of the book")
+    place = root / BUILD / name
+    place.mkdir(parents=True, exist_ok=True)
+    with open(place / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system lets go of it however we end
+        except BlockingIOError:
+            raise BookError(f"Another `make {name}` is at work in {place}; wait until it has ended") from None
+        source = place / "source"
+        shutil.rmtree(source, ignore_errors=True)
+        source.mkdir()
+        for file in ("_config.yml", "_toc.yml"):
+            shutil.copy2(root / file, source)
+        chaff = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__", ".DS_Store")
+        shutil.copytree(root / "book", source / "book", ignore=chaff)
+        yield source
 
 
 def build(source):
@@ -52,7 +63,7 @@ def build(source):
     """
     place = Path(source).parent
     for chapter in chapters(source):
-        write(chapter, normalise(read(chapter)))
+        write(chapter, normalise(read(chapter), str(chapter.relative_to(source))))
     work, html, log = place / "work", place / "html", place / "log.txt"
     shutil.rmtree(work, ignore_errors=True)
     _jupyter_book(source, work, log)
@@ -61,49 +72,6 @@ def build(source):
     shutil.rmtree(work)
     _unpublish(html)
     return html / "index.html"
-
-
-def describe(index):
-    """Say where the site is and what its heaviest page weighs."""
-    page, weight = heaviest(index.parent)
-    console.print(
-        f"Heaviest page: {page.relative_to(index.parent)}, {weight / 1000:.0f} kB compressed", highlight=False
-    )
-    console.print(f"The site is at {index}", highlight=False)
-
-
-def heaviest(html):
-    """The page that weighs most when a browser loads it compressed: ``(path, bytes)``."""
-    weights = {page: page_weight(page) for page in html.rglob("*.html") if "_static" not in page.parts}
-    page = max(weights, key=weights.get)
-    return page, weights[page]
-
-
-def page_weight(page):
-    """Bytes of a page and of every local file that it names, as gzip sends them."""
-    links = _Links()
-    links.feed(page.read_text(encoding="utf-8"))
-    files = {page.resolve()}
-    for url in links.found:
-        parts = urlsplit(url)
-        if not parts.scheme and not parts.netloc and parts.path:
-            files.add((page.parent / unquote(parts.path)).resolve())
-    return sum(len(gzip.compress(file.read_bytes())) for file in files if file.is_file())
-
-
-class _Links(HTMLParser):
-    """The files that a browser loads with a page; links to other pages are not among them."""
-
-    def __init__(self):
-        super().__init__()
-        self.found = []
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        if tag == "link" and attributes.get("rel") in ("stylesheet", "preload", "icon"):
-            self.found.append(attributes.get("href") or "")
-        elif tag in ("script", "img"):
-            self.found.append(attributes.get("src") or "")
 
 
 def _jupyter_book(source, work, log):

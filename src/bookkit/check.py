@@ -1,11 +1,14 @@
 """Look over everything that is published: chapters, code, tracked files and built pages."""
 
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
 from bookkit import leaks
 from bookkit.build import BUILD
 from bookkit.chapters import chapters, strays
+from bookkit.errors import count
 from bookkit.lint import lint_chapter, lint_code
 from bookkit.progress import console, progress
 from bookkit.rules import Chapter, Finding, examine
@@ -13,6 +16,8 @@ from bookkit.rules import Chapter, Finding, examine
 # A line of a test or a rule that holds a leak on purpose says so.
 PLANTED = "bookkit: planted"
 PAGES = {".html", ".txt", ".ipynb", ".json", ".xml"}
+# Where git does not say what is ignored.
+UNTRACKED = {".git", ".venv", BUILD, "__pycache__", ".pytest_cache", ".ruff_cache", ".ipynb_checkpoints"}
 PUBLISHED = (leaks.PATH, *leaks.SECRETS)
 
 
@@ -49,11 +54,11 @@ def check_chapters(paths, root):
 def report(opened, findings):
     """Print each finding on a line of its own, then the counts."""
     for finding in findings:
-        console.print(str(finding), markup=False, highlight=False)
+        console.print(str(finding))
     cells = sum(len(chapter.code) for chapter in opened)
     style = "bold red" if findings else "bold green"
-    summary = f"{_count(len(opened), 'chapter')}, {_count(cells, 'cell')}, {_count(len(findings), 'finding')}"
-    console.print(summary, style=style, highlight=False)
+    summary = f"{count(len(opened), 'chapter')}, {count(cells, 'cell')}, {count(len(findings), 'finding')}"
+    console.print(summary, style=style)
 
 
 def lost(root):
@@ -65,18 +70,34 @@ def lost(root):
 
 
 def tracked_files(root):
-    """Machine paths and secrets in text files under version control; chapters have their own rules."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=root, capture_output=True, text=True,
-    )  # fmt: skip
-    if listed.returncode:
-        console.print("This is no git checkout, so files outside the book were not searched for leaks.")
-        return
-    for name in sorted(filter(None, listed.stdout.split("\0"))):
-        path = Path(root) / name
+    """Machine paths and secrets in text files that git has or would take; chapters have their own rules.
+
+    Where this is no checkout, or git is not installed, they are all files but those that are built.
+    """
+    root = Path(root)
+    if (root / ".git").exists() and shutil.which("git"):
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=root, capture_output=True, text=True,
+        )  # fmt: skip
+        if listed.returncode:
+            mend = "mend this, for no file outside the book was searched for leaks"
+            yield Finding(".git", "git", f"git failed ({' '.join(listed.stderr.split())})", mend)
+        names = filter(None, listed.stdout.split("\0"))
+    else:
+        names = _unbuilt(root)
+    for name in sorted(names):
+        path = root / name
         if path.suffix != ".ipynb" and path.is_file():
             yield from _scan(path, name)
+
+
+def _unbuilt(root):
+    """The files below ``root`` without environments, caches and what was built."""
+    for folder, below, files in os.walk(root):
+        here = Path(folder)
+        below[:] = [name for name in below if name not in UNTRACKED and not (here / name / "pyvenv.cfg").exists()]
+        yield from (str((here / name).relative_to(root)) for name in files)
 
 
 def built_pages(root):
@@ -99,7 +120,3 @@ def _scan(path, title):
         for pattern in PUBLISHED:
             for found in pattern.find(line):
                 yield Finding(f"{title}:{number}", "leak", f"{pattern.name} ({found})", pattern.mend)
-
-
-def _count(number, noun):
-    return f"{number} {noun}" + ("" if number == 1 else "s")

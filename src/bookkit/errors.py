@@ -1,9 +1,14 @@
-"""The two ways in which a verb fails: a sentence, or a chapter that stopped at a cell."""
+"""The two ways in which a verb fails, a sentence or a chapter that stopped at a cell, and their grammar."""
 
 from rich.console import Group
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.text import Text
+
+
+def count(number, noun, plural=None):
+    """A number with its noun: ``1 chapter``, ``2 chapters``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
 
 
 class BookError(Exception):
@@ -35,7 +40,8 @@ class ChapterError(BookError):
         """The same for a terminal: source with line numbers, traceback in its colours."""
         parts = [Text(self.reason, style="bold")]
         if self.source:
-            parts += [Text(), Syntax(self.source, "python", line_numbers=True, background_color="default")]
+            source = Syntax(self.source, "python", line_numbers=True, word_wrap=True, background_color="default")
+            parts += [Text(), source]
         if self.error:
             parts += [Text(), Text.from_ansi(self.error)]
         title = Text(f"{self.chapter}" + (f" · {self.cell}" if self.cell else ""))

@@ -13,22 +13,14 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
-from bookkit.errors import ChapterError
+from bookkit.errors import ChapterError, count
 from bookkit.leash import HURRY_SECONDS, LEAVE_SECONDS, Brood
+from bookkit.needs import repeatable
 from bookkit.notebook import cell_name, code_cells, read, tags
 
 CELL_SECONDS = 120
 STARTUP_SECONDS = 60
 EXPECTED_ERROR = "raises-exception"
-
-REPEATABLE = {
-    "IPP_NONINTERACTIVE": "1",  # ipyparallel then prints in the order of ranks, not of arrival
-    "PYTHONHASHSEED": "0",
-    "TZ": "UTC",
-    "LC_ALL": "C.UTF-8",
-    "COLUMNS": "80",
-    "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # else the debugger may warn on stderr
-}
 
 
 class Interrupted(KeyboardInterrupt):
@@ -46,29 +38,28 @@ class _ThisInterpreter(KernelSpecManager):
         return KernelSpec(resource_dir="", **get_kernel_dict())
 
 
-def execute(path, *, title=None, advance=lambda done, what="": None):
+def execute(path, *, notebook=None, title=None, advance=lambda done, what="": None, seconds=CELL_SECONDS):
     """Run every cell of a chapter in a fresh kernel of this interpreter and return the notebook.
 
     Args:
         path: the chapter; the file is read, never written. The kernel runs in its folder.
+        notebook: what to run in place of what the file holds; it gets the outputs.
         title: what errors call the chapter; its path where not given.
         advance: called with the number of code cells done and the one that runs now.
-
-    A cell may take 120 s, or what the notebook's metadata say (``mystnb.execution_timeout``).
+        seconds: how long a cell may take.
 
     Raises:
         ChapterError: a cell failed, did not fail although tagged ``raises-exception``, took too
             long, killed the kernel, or the chapter left processes behind (they are ended).
         Interrupted: SIGINT or SIGTERM arrived; kernel and ranks have left by then.
     """
-    notebook, title = read(path), title or str(path)
+    notebook, title = notebook or read(path), title or str(path)
     brood = Brood()
-    # The user's own IPython profile and start-up files must not colour what is stored.
     with tempfile.TemporaryDirectory(prefix="bookkit-") as private, brood.guarded():
-        environment = os.environ | REPEATABLE | brood.environment | {"IPYTHONDIR": private}
+        environment = os.environ | repeatable(private) | brood.environment
         log = Path(private, "kernel.log")
         try:
-            asyncio.run(_execute(notebook, title, Path(path).parent, environment, log, advance))
+            asyncio.run(_execute(notebook, title, Path(path).parent, environment, log, advance, seconds))
             left = brood.survivors(LEAVE_SECONDS)
         except BaseException:
             brood.survivors(HURRY_SECONDS)
@@ -78,20 +69,20 @@ def execute(path, *, title=None, advance=lambda done, what="": None):
             ended = brood.end()
             raise ChapterError(
                 title,
-                f"{len(left)} processes were still running {LEAVE_SECONDS} s after the chapter's end. "
-                "Does its last cell stop the ranks? They were killed:",
+                f"{LEAVE_SECONDS} s after its end it had left behind {count(len(left), 'process', 'processes')}. "
+                "Does its last cell stop the ranks? What was killed:",
                 error="\n".join(ended),
             )
     return notebook
 
 
-async def _execute(notebook, title, folder, environment, log, advance):
+async def _execute(notebook, title, folder, environment, log, advance, seconds):
     manager = AsyncKernelManager(kernel_spec_manager=_ThisInterpreter())
     manager.shutdown_wait_time = 10  # half of it is for atexit: the ranks are stopped there
     client = NotebookClient(
         notebook,
         km=manager,
-        timeout=_timeout(notebook),
+        timeout=seconds,
         iopub_timeout=30,  # on a busy machine 4 s, the default, may lose a cell's last output
         raise_on_iopub_timeout=True,
         record_timing=False,
@@ -163,8 +154,11 @@ async def _run_cells(client, notebook, title, advance):
         where = {"cell": cell_name(notebook, index), "source": cell.source}
         try:
             await client.async_execute_cell(cell, index, execution_count=number)
-        except CellTimeoutError:
-            raise ChapterError(title, f"did not finish within {client.timeout} s", **where) from None
+        except CellTimeoutError as error:
+            late = f"finished, but its output had not arrived {client.iopub_timeout} s later; is the machine too busy?"
+            # nbclient tells the two apart by nothing but the words.
+            reason = late if "IOPub" in str(error) else f"did not finish within {client.timeout} s"
+            raise ChapterError(title, reason, **where) from None
         except DeadKernelError:
             raise ChapterError(title, "killed the notebook's kernel", **where) from None
         except CellExecutionError as error:
@@ -174,7 +168,3 @@ async def _run_cells(client, notebook, title, advance):
             reason = f"is tagged {EXPECTED_ERROR} but raised nothing; mend the cell or remove the tag"
             raise ChapterError(title, reason, **where)
         advance(number)
-
-
-def _timeout(notebook):
-    return notebook.metadata.get("mystnb", {}).get("execution_timeout", CELL_SECONDS)

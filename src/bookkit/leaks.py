@@ -30,7 +30,7 @@ def _pattern(name, expression, mend):
 
 PATH = _pattern(
     "absolute path",
-    r"(?<![\w.\-/])/(?:home|Users|root|tmp|work|private/var|var/folders)/[^\s'\"<>)\]]*"
+    r"(?:(?<![\w.\-/])|(?<=file://))/(?:home|Users|root|tmp|work|private/var|var/folders)/[^\s'\"<>)\]]*"
     r"|\b[A-Z]:\\[^\s'\"<>]+"
     r"|[\w./~-]{0,100}[/\\]site-packages\b[\w./-]*",
     "show a path relative to the chapter, or none",

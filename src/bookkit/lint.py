@@ -16,11 +16,7 @@ from bookkit.notebook import cell_name, to_bytes
 from bookkit.rules import Finding
 
 LINTED = ("src", "tests")
-FORMAT = (
-    "format",
-    "not in ruff's format",
-    "run `ruff format`; for a chapter `python -m bookkit normalise`",
-)
+SYNTAX = "invalid-syntax"
 KNOWN = "%%time"
 # What a page shows on a desktop without a scroll bar under the cell.
 LINE = "84"
@@ -29,15 +25,21 @@ PX = re.compile(r"\A%%px\b.*")
 
 
 def lint_code(root):
-    """Findings of ``ruff check`` and ``ruff format`` in src and tests."""
+    """Findings of ``ruff check``, and of ``ruff format`` where all code can be parsed, in src and tests."""
     folders = [name for name in LINTED if (Path(root) / name).is_dir()]
     if not folders:
         return []
-    top, findings = Path(root).resolve(), []
-    for command in (["check"], ["format", "--check"]):
-        for complaint in json.loads(_ruff([*command, "--output-format", "json", *folders], root)):
-            place = f"{Path(complaint['filename']).relative_to(top)}:{complaint['location']['row']}"
-            findings.append(Finding(place, *_words(complaint)))
+    complaints = _complaints(["check", "--no-cache", *folders], root)
+    if not any(complaint["code"] == SYNTAX for complaint in complaints):
+        complaints += _complaints(["format", "--check", "--no-cache", *folders], root)
+    findings = []
+    for complaint in complaints:
+        name = str(Path(complaint["filename"]).relative_to(Path(root).resolve()))
+        place = f"{name}:{complaint['location']['row']}"
+        if complaint["code"] == "unformatted":
+            findings.append(_unformatted(place, f"{_named(root)} format {name}"))
+        else:
+            findings.append(Finding(place, *_words(complaint, root)))
     return findings
 
 
@@ -48,21 +50,37 @@ def lint_chapter(chapter, root):
     (astral-sh/ruff#13977). It reads a copy in which the line is ``%%time``, which it knows.
     """
     notebook = _disguised(chapter.notebook)
-    complaints = json.loads(_ruff(["check", "--output-format", "json", *STDIN], root, notebook))
+    complaints = _complaints(["check", *STDIN], root, notebook)
     findings = [
-        Finding(f"{chapter.title}, {cell_name(chapter.notebook, item['cell'] - 1)}", *_words(item))
+        Finding(f"{chapter.title}, {cell_name(chapter.notebook, item['cell'] - 1)}", *_words(item, root))
         for item in complaints
     ]
+    if any(item["code"] == SYNTAX for item in complaints):
+        return findings  # ruff formats only what it can parse
     changes = _ruff(["format", "--diff", *STDIN], root, notebook)
     for number in re.findall(r"^\+\+\+ .*:cell (\d+)\n@@", changes, re.M):
         place = f"{chapter.title}, {cell_name(chapter.notebook, int(number) - 1)}"
-        findings.append(Finding(place, *FORMAT))
+        findings.append(_unformatted(place, f"make record CH={chapter.title}"))
     return findings
 
 
-def formatted(notebook, root):
-    """A copy of a notebook whose code, that of the ranks too, has ruff's format and order of imports."""
-    imports = _ruff(["check", "--fix-only", "--select", "I", *STDIN], root, _disguised(notebook))
+def formatted(notebook, root, title):
+    """A copy of a notebook whose code, that of the ranks too, has ruff's format and order of imports.
+
+    Args:
+        notebook: the chapter.
+        root: the top of the book, where ruff finds its settings.
+        title: what errors call the chapter.
+
+    Raises:
+        BookError: a cell is no valid Python.
+    """
+    disguised = _disguised(notebook)
+    for item in _complaints(["check", "--select", "I", *STDIN], root, disguised):
+        if item["code"] == SYNTAX:
+            rule, found, mend = _words(item, root)
+            raise BookError(str(Finding(f"{title}, {cell_name(notebook, item['cell'] - 1)}", rule, found, mend)))
+    imports = _ruff(["check", "--fix-only", "--select", "I", *STDIN], root, disguised)
     result = copy.deepcopy(notebook)
     cells = rejoin_lines(nbformat.from_dict(json.loads(_ruff(["format", *STDIN], root, imports)))).cells
     for cell, mended in zip(result.cells, cells, strict=True):
@@ -81,22 +99,42 @@ def _disguised(notebook):
     return to_bytes(copied).decode()
 
 
-def _words(complaint):
-    """A complaint of ruff as rule, what was found and how to mend it."""
-    if complaint["code"] == "unformatted":
-        return FORMAT
+def _words(complaint, root):
+    """A complaint of ``ruff check`` as rule, what was found and how to mend it."""
+    code = complaint["code"]
+    if code == SYNTAX:
+        return code, complaint["message"], f"correct line {complaint['location']['row']}, which Python cannot read"
     fix = complaint.get("fix") or {}
-    mend = fix.get("message") or f"see `ruff rule {complaint['code']}`"
-    return complaint["code"] or "syntax", complaint["message"], mend[0].lower() + mend[1:]
+    mend = fix.get("message") or f"see `{_named(root)} rule {code}`"
+    return code, complaint["message"], mend[0].lower() + mend[1:]
+
+
+def _unformatted(place, command):
+    return Finding(place, "format", "not in ruff's format", f"run `{command}`")
+
+
+def _complaints(arguments, root, stdin=None):
+    """What ruff complains of, as its JSON tells it."""
+    return json.loads(_ruff([*arguments, "--output-format", "json"], root, stdin))
 
 
 def _ruff(arguments, root, stdin=None):
     """Run ruff and return what it printed; 1 means that it found something, more that it failed."""
+    done = subprocess.run([_program(), *arguments], cwd=root, input=stdin, text=True, capture_output=True)
+    if done.returncode > 1:
+        raise BookError(f"ruff failed: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
+
+
+def _program():
     beside = Path(sys.executable).with_name("ruff")
     ruff = str(beside) if beside.exists() else shutil.which("ruff")
     if ruff is None:
         raise BookError("ruff is not installed; `make check` without VENV= installs it")
-    done = subprocess.run([ruff, *arguments], cwd=root, input=stdin, text=True, capture_output=True)
-    if done.returncode > 1:
-        raise BookError(f"ruff failed: {done.stderr.strip()}")
-    return done.stdout
+    return ruff
+
+
+def _named(root):
+    """How to call ruff from the top of the book in a shell whose PATH does not lead to it."""
+    program, top = Path(_program()), Path(root).resolve()
+    return str(program.relative_to(top) if program.is_relative_to(top) else program)

@@ -19,7 +19,6 @@ MEASURED = "nbval-ignore-output"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # No version: it changes with the machine. The lexer is what colours %%px and ! lines.
 LANGUAGE = {"name": "python", "pygments_lexer": "python"}
-NOTEBOOK_METADATA = ("mystnb",)
 CELL_METADATA = ("mystnb", "tags")
 OUTPUT_METADATA = ("image/png", "ranklab")
 WIDGET_PREFIX = "application/vnd.jupyter.widget"
@@ -27,20 +26,22 @@ WIDGET_PREFIX = "application/vnd.jupyter.widget"
 VALID_ID = re.compile(r"^[a-zA-Z0-9_-]{1,64}$")
 
 
-def normalise(notebook):
+def normalise(notebook, title="the notebook"):
     """Return a normalised copy of a notebook; normalising twice changes nothing more.
 
     Code cells are counted 1…n, except those that were never executed: giving those a count
     would hide from ``check`` that they have no output.
 
+    Args:
+        notebook: what ``notebook.read`` or ``execute`` returned.
+        title: what errors call it.
+
     Raises:
-        BookError: the result is not a valid notebook.
+        BookError: a picture is damaged, or the result is not a valid notebook.
     """
     result = copy.deepcopy(notebook)
     result.nbformat, result.nbformat_minor = 4, 5
-    result.metadata = nbformat.from_dict(
-        _only(result.metadata, NOTEBOOK_METADATA) | {"kernelspec": KERNEL, "language_info": LANGUAGE}
-    )
+    result.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE})
     number = 0
     for cell in result.cells:
         cell.metadata = _only(cell.metadata, CELL_METADATA)
@@ -48,12 +49,17 @@ def normalise(notebook):
             number += 1
             if cell.execution_count is not None:
                 cell.execution_count = number
-            cell.outputs = _outputs(cell)
+            try:
+                cell.outputs = _outputs(cell)
+            except ValueError as error:
+                raise BookError(
+                    f"{title}, cell [{number}]: a picture is damaged ({error}); record the chapter again"
+                ) from error
     _identify(result.cells)
     try:
         nbformat.validate(result)
     except nbformat.ValidationError as error:
-        raise BookError(f"the notebook is not valid: {error.message}") from error
+        raise BookError(f"{title} is not valid: {error.message}") from error
     return result
 
 

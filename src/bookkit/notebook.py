@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nbformat
 from nbformat.v4.rwbase import rejoin_lines
+from nbformat.validator import iter_validate
 
 from bookkit.errors import BookError
 
@@ -17,7 +18,7 @@ def read(path):
     nbformat.read would invent random cell ids where none are; here nothing is added.
 
     Raises:
-        BookError: the file is missing or is no notebook of format 4.
+        BookError: the file is missing, is no notebook of format 4, or lacks what each has (cells, counts, outputs).
     """
     try:
         raw = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -27,7 +28,20 @@ def read(path):
         raise BookError(f"{path} is not a notebook: {error}") from None
     if not isinstance(raw, dict) or raw.get("nbformat") != 4:
         raise BookError(f"{path} is not a notebook of format 4; open and save it in JupyterLab")
+    if error := next(iter_validate(_identified(raw), version=4, version_minor=5, relax_add_props=True), None):
+        place = "".join(f"[{step!r}]" for step in error.relative_path)
+        raise BookError(
+            f"{path} is a damaged notebook, at {place or 'its top'}: {error.message}; take it from git again"
+        )
     return rejoin_lines(nbformat.from_dict(raw))
+
+
+def _identified(raw):
+    """A notebook to validate: with ids, for those that are missing or wrong are ours to make."""
+    if not isinstance(raw.get("cells"), list):
+        return raw
+    cells = [cell | {"id": "any"} if isinstance(cell, dict) else cell for cell in raw["cells"]]
+    return raw | {"cells": cells}
 
 
 def to_bytes(notebook):

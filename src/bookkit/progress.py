@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-console = Console(soft_wrap=True)  # soft_wrap: a path that is printed can be copied
+# soft_wrap: a path that is printed can be copied. No markup: "shares[rank]" is code, not a style.
+console = Console(soft_wrap=True, markup=False, highlight=False)
 
 PLAIN_SECONDS = 10
 
@@ -28,12 +29,12 @@ def progress(title, total, unit):
 @contextmanager
 def _bar(title, total, unit):
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("{task.fields[unit]}"),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[what]}", style="dim"),
+        TextColumn("{task.fields[what]}", style="dim", markup=False),
     )
     with Progress(*columns, console=console) as bars:
         task = bars.add_task(title, total=total, unit=unit, what="")
@@ -44,13 +45,13 @@ def _bar(title, total, unit):
 def _lines(title, total, unit):
     """One line at the start and one at the end; between them one when ten seconds were silent."""
     start = last = time.monotonic()
-    console.print(f"{title} …", highlight=False)
+    console.print(f"{title} …")
 
     def advance(done, what=""):
         nonlocal last
         if time.monotonic() - last >= PLAIN_SECONDS:
             last = time.monotonic()
-            console.print(f"{title}: {done} of {total} {unit}", highlight=False)
+            console.print(f"{title}: {done} of {total} {unit}")
 
     yield advance
-    console.print(f"{title}: done in {time.monotonic() - start:.1f} s", highlight=False)
+    console.print(f"{title}: done in {time.monotonic() - start:.1f} s")

@@ -1,18 +1,19 @@
 """Execute chapters and store what they print in their files."""
 
+import os
 import time
 
 from rich.table import Table
 
 from bookkit.errors import BookError
 from bookkit.execute import execute
-from bookkit.needs import missing
+from bookkit.lint import formatted
 from bookkit.normalise import normalise
 from bookkit.notebook import code_cells, read, write
 from bookkit.progress import console, progress
 
 
-def record(paths, root):
+def record(paths, root, *, tidy=False):
     """Re-execute chapters, one after the other, and store each one's outputs when it has finished.
 
     A chapter that fails keeps the outputs it had; the chapters before it keep their new ones.
@@ -21,23 +22,28 @@ def record(paths, root):
     Args:
         paths: the chapters.
         root: the top of the book; chapters are called by their path below it.
+        tidy: bring a chapter's code into ruff's format first, which ``check`` asks for.
 
     Raises:
         ChapterError: a chapter failed.
-        BookError: this machine lacks what a chapter needs, so its outputs would not be the real ones.
+        BookError: a chapter cannot be read or written.
     """
+    for path in paths:
+        # Asked before minutes are spent; a chapter is replaced, so it is the folder that is written.
+        if not os.access(path.parent, os.W_OK):
+            raise BookError(f"{path.parent} cannot be written, so nothing was executed; allow it with chmod u+w")
     summary = Table("chapter", "cells", "seconds", box=None, pad_edge=False)
     try:
         for path in paths:
             title = str(path.relative_to(root))
-            before = read(path)
-            if needed := missing(before):
-                raise BookError(f"{title} needs {needed}: record it on a machine that has them.")
-            total = sum(1 for _ in code_cells(before))
+            notebook = read(path)
+            if tidy:
+                notebook = formatted(notebook, root, title)
+            total = sum(1 for _ in code_cells(notebook))
             start = time.monotonic()
             with progress(title, total, "cells") as advance:
-                notebook = execute(path, title=title, advance=advance)
-            write(path, normalise(notebook))
+                notebook = execute(path, notebook=notebook, title=title, advance=advance)
+            write(path, normalise(notebook, title))
             summary.add_row(title, str(total), f"{time.monotonic() - start:.1f}")
     finally:
         if summary.row_count:

@@ -1,7 +1,7 @@
 import pytest
 
 from bookkit.__main__ import main
-from bookkit.build import heaviest, page_weight
+from bookkit.build import staged
 
 
 @pytest.mark.slow
@@ -11,7 +11,6 @@ def test_a_site_is_built_from_stored_outputs_and_leaks_nothing(book, make, capsy
     index = book.root / "_build" / "book" / "html" / "index.html"
     shown = capsys.readouterr().out
     assert shown.rstrip().endswith(f"The site is at {index}")
-    assert "kB compressed" in shown
     page = (index.parent / "book" / "part" / "chapter.html").read_text()
     assert "One white pixel." in page
     assert "rank 0" in page
@@ -45,14 +44,30 @@ def test_run_executes_a_copy_and_builds_from_what_it_prints(book, capsys):
     assert not path.with_name("left.txt").exists()
 
 
-def test_a_page_weighs_what_it_loads(tmp_path):
-    (tmp_path / "style.css").write_text("a {}" * 1000)
-    (tmp_path / "picture.png").write_bytes(bytes(range(256)) * 40)
-    bare, full = tmp_path / "bare.html", tmp_path / "full.html"
-    bare.write_text("<p>x</p>")
-    full.write_text(
-        '<link rel="stylesheet" href="style.css?v=1"><a href="bare.html">x</a><img src="picture.png">'
-        '<script src="https://example.org/x.js"></script>'
-    )
-    assert heaviest(tmp_path)[0] == full
-    assert page_weight(bare) < 100 < page_weight(full) < 1000
+@pytest.mark.parametrize("part", ["_config.yml", "_toc.yml", "book"])
+def test_outside_a_book_nothing_is_made(book, make, part, capsys):
+    book.add("chapter", make.clean())
+    (book.root / part).rename(book.root / "away")
+    assert main(["--root", str(book.root), "build"]) == 1
+    assert f"There is no {part}" in capsys.readouterr().err
+    assert not (book.root / "_build").exists()
+
+
+def test_two_at_once_do_not_destroy_each_other(book, make, capsys):
+    book.add("chapter", make.clean())
+    with staged(book.root, "run") as source:
+        assert main(["--root", str(book.root), "run"]) == 1
+        assert "Another `make run` is at work" in capsys.readouterr().err
+        assert (source / "book" / "part" / "chapter.ipynb").exists()
+        with staged(book.root, "book") as other:
+            assert other != source
+    with staged(book.root, "run") as again:
+        assert again == source
+
+
+def test_a_damaged_picture_is_named_with_its_chapter(book, make, capsys):
+    notebook = make.clean()
+    notebook.cells[3].outputs[0].data["image/png"] = "R0lGODlh"
+    book.add("chapter", notebook)
+    assert main(["--root", str(book.root), "build"]) == 1
+    assert "book/part/chapter.ipynb, cell [3]: a picture is damaged (not a PNG image)" in capsys.readouterr().err

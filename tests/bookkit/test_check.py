@@ -84,3 +84,67 @@ def test_leaks_in_built_pages(book, make, status):
     code, shown = status()
     assert code == 1
     assert "_build/run/html/page.html:1: absolute path" in shown
+
+
+@pytest.fixture
+def git(tmp_path, monkeypatch):
+    """Put a git that runs this shell script first on PATH; None takes every git away."""
+
+    def put(script):
+        folder = tmp_path / "programs"
+        folder.mkdir()
+        if script is None:
+            monkeypatch.setenv("PATH", str(folder))
+        else:
+            (folder / "git").write_text(f"#!/bin/sh\n{script}\n")
+            (folder / "git").chmod(0o755)
+            monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    return put
+
+
+def test_a_git_that_fails_is_a_finding(book, make, status, git):
+    book.add("chapter", make.clean())
+    (book.root / ".git").mkdir()
+    git("echo 'fatal: detected dubious ownership in repository' >&2; exit 128")
+    code, shown = status()
+    assert code == 1
+    assert ".git: git failed (fatal: detected dubious ownership in repository)" in shown
+
+
+@pytest.mark.parametrize("checkout", [True, False])
+def test_without_git_all_files_are_searched_but_those_that_are_built(book, make, status, git, checkout):
+    book.add("chapter", make.clean())
+    if checkout:
+        (book.root / ".git").mkdir()
+        (book.root / ".git" / "config").write_text(PATH)
+        git(None)
+    for folder in (".venv", "_build", "src/__pycache__", "mine"):
+        (book.root / folder).mkdir(parents=True)
+        (book.root / folder / "notes.md").write_text(PATH)
+    (book.root / "mine" / "pyvenv.cfg").touch()
+    assert status()[0] == 0
+    (book.root / "notes.md").write_text(PATH)
+    code, shown = status()
+    assert code == 1
+    assert f"notes.md:1: absolute path ({PATH})" in shown
+
+
+def test_an_unpacked_archive_in_an_ignored_folder_of_another_checkout(book, make, status):
+    subprocess.run(["git", "init", "-q"], cwd=book.root.parent, check=True)
+    (book.root.parent / ".gitignore").write_text(f"{book.root.name}/\n")
+    book.add("chapter", make.clean())
+    (book.root / "notes.md").write_text(PATH)
+    assert status()[0] == 1
+
+
+def test_a_syntax_error_does_not_hide_the_findings_of_other_chapters(book, make, status):
+    broken, leaking = make.clean(), make.clean()
+    broken.cells[2].source = "assert x =="
+    leaking.cells[1].outputs = [make.stream(PATH)]
+    book.add("broken", broken)
+    book.add("leaking", leaking)
+    code, shown = status()
+    assert code == 1
+    assert "book/part/broken.ipynb, cell [2]: Expected an expression" in shown
+    assert f"book/part/leaking.ipynb, cell [1]: absolute path in its output ({PATH})" in shown

@@ -1,12 +1,15 @@
 import os
 import sys
+import uuid
 
 import psutil
 import pytest
+from nbclient import NotebookClient
+from nbclient.exceptions import CellTimeoutError
 
 from bookkit.errors import ChapterError
 from bookkit.execute import execute
-from bookkit.notebook import code_cells
+from bookkit.notebook import code_cells, read
 
 
 def texts(notebook):
@@ -56,11 +59,26 @@ def test_an_expected_error_that_does_not_come_is_an_error(book):
         execute(path)
 
 
-def test_a_cell_that_takes_too_long(book, make):
-    notebook = make.notebook(cells=[make.code("import time\ntime.sleep(60)")])
-    notebook.metadata.mystnb = {"execution_timeout": 1}
+def test_a_cell_that_takes_too_long(book):
+    path = book.run("slow", "import time\ntime.sleep(60)")
     with pytest.raises(ChapterError, match=r"cell \[1\]: did not finish within 1 s"):
-        execute(book.add("slow", notebook))
+        execute(path, seconds=1)
+
+
+def test_output_that_is_late_is_not_called_a_slow_cell(book, monkeypatch):
+    async def late(client, cell, index, **_):
+        raise CellTimeoutError.error_from_timeout_and_cell("Timeout waiting for IOPub output", 30, cell)
+
+    monkeypatch.setattr(NotebookClient, "async_execute_cell", late)
+    with pytest.raises(ChapterError, match=r"cell \[1\]: finished, but its output had not arrived 30 s later"):
+        execute(book.run("chapter", "x = 1"))
+
+
+def test_a_notebook_in_place_of_what_the_file_holds(book):
+    path = book.run("chapter", "print(1)")
+    notebook = read(path)
+    notebook.cells[1].source = "print(2)"
+    assert texts(execute(path, notebook=notebook)) == ["2\n"]
 
 
 def test_a_cell_that_kills_the_kernel(book):
@@ -77,11 +95,12 @@ def test_atexit_of_the_kernel_runs(book, tmp_path):
 
 def test_a_process_that_stays_behind_is_named_and_ended(book):
     # In a session of its own, as ranks are: its parent is gone when we look for it.
-    start = "[sys.executable, '-c', 'import time; time.sleep(600)']"
+    sleep = f"import time; time.sleep(600)  # {uuid.uuid4()}"
+    start = f"[sys.executable, '-c', {sleep!r}]"
     path = book.run("chapter", f"import subprocess, sys\nsubprocess.Popen({start}, start_new_session=True)")
-    with pytest.raises(ChapterError, match=r"1 processes? w\w+ still running") as caught:
+    with pytest.raises(ChapterError, match=r"after its end it had left behind 1 process\.") as caught:
         execute(path)
-    assert "time.sleep(600)" in str(caught.value)
+    assert sleep in str(caught.value)
     commands = []
     for process in psutil.process_iter():
         if process.pid != os.getpid():
@@ -89,4 +108,4 @@ def test_a_process_that_stays_behind_is_named_and_ended(book):
                 commands.append(process.cmdline())
             except psutil.Error:
                 continue
-    assert not any("import time; time.sleep(600)" in command for command in commands)
+    assert not any(sleep in command for command in commands)

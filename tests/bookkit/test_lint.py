@@ -1,5 +1,8 @@
+import subprocess
+
 import pytest
 
+from bookkit.errors import BookError
 from bookkit.lint import formatted, lint_chapter, lint_code
 from bookkit.notebook import write
 from bookkit.rules import Chapter
@@ -46,8 +49,47 @@ def test_formatting_a_chapter_keeps_its_magics_and_outputs(tmp_path, make):
     notebook = make.clean()
     notebook.cells[1].source = "%%px --ranks 0,2\nimport sys\nimport os\nprint( sys,os )"
     notebook.cells[2].source = "%load_ext ranklab\nf(  1 );"
-    result = formatted(notebook, tmp_path)
+    result = formatted(notebook, tmp_path, "chapter.ipynb")
     assert result.cells[1].source == "%%px --ranks 0,2\nimport os\nimport sys\n\nprint(sys, os)"
     assert result.cells[2].source == "%load_ext ranklab\nf(1);"
     assert result.cells[1].outputs == notebook.cells[1].outputs
-    assert formatted(result, tmp_path) == result
+    assert formatted(result, tmp_path, "chapter.ipynb") == result
+
+
+def test_a_mend_of_the_format_can_be_typed_in_any_shell(tmp_path, complaints):
+    assert complaints("f( 1 )  # noqa: F821")[0].mend == "run `make record CH=chapter.ipynb`"
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text('"""A."""\nprint( 1 )\n')
+    (finding,) = lint_code(tmp_path)
+    command = finding.mend.removeprefix("run `").removesuffix("`")
+    subprocess.run(command.split(), cwd=tmp_path, env={}, check=True)
+    assert lint_code(tmp_path) == []
+
+
+def test_a_syntax_error_in_a_chapter_is_a_finding(complaints):
+    (finding,) = complaints("%%px\nx = (1 +")
+    assert (finding.place, finding.rule) == ("chapter.ipynb, cell [1]", "invalid-syntax")
+    assert "line 2" in finding.mend
+
+
+def test_a_syntax_error_in_code_is_a_finding_and_leaves_no_cache(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "a.py").write_text("x = (1\n")
+    (tmp_path / "src" / "b.py").write_text("print(undefined)\n")
+    found = {finding.rule for finding in lint_code(tmp_path)}
+    assert found == {"invalid-syntax", "F821"}
+    assert [path.name for path in tmp_path.iterdir()] == ["src"]
+
+
+def test_formatting_what_cannot_be_parsed_names_chapter_and_cell(tmp_path, make):
+    notebook = make.clean()
+    notebook.cells[2].source = "y =="
+    with pytest.raises(BookError, match=r"book/chapter.ipynb, cell \[2\]: Expected an expression"):
+        formatted(notebook, tmp_path, "book/chapter.ipynb")
+
+
+def test_what_ruff_says_when_it_fails_is_shown(tmp_path):
+    (tmp_path / "src").mkdir()
+    (tmp_path / "ruff.toml").write_text("no-such-setting = 1")
+    with pytest.raises(BookError, match="no-such-setting"):
+        lint_code(tmp_path)

@@ -53,7 +53,7 @@ def test_metadata_of_strangers_are_removed(make):
     notebook.metadata.kernelspec = {"name": "my-env", "display_name": "my env"}
     notebook.cells[1].metadata |= {"execution": {"shell.execute_reply": "now"}, "tags": ["hide-input"]}
     result = twice(notebook)
-    assert sorted(result.metadata) == ["kernelspec", "language_info", "mystnb"]
+    assert sorted(result.metadata) == ["kernelspec", "language_info"]
     assert result.metadata.kernelspec.name == "python3"
     assert "version" not in result.metadata.language_info
     assert result.cells[1].metadata == {"tags": ["hide-input"]}
@@ -137,5 +137,13 @@ def test_what_is_measured_is_not_compared_and_the_rest_is(make):
 def test_an_invalid_notebook_is_refused(make):
     notebook = make.clean()
     notebook.cells[1].outputs = [make.from_dict({"output_type": "stream", "name": 3, "text": ""})]
-    with pytest.raises(BookError, match="not valid"):
-        normalise(notebook)
+    with pytest.raises(BookError, match=r"chapter\.ipynb is not valid"):
+        normalise(notebook, "chapter.ipynb")
+
+
+@pytest.mark.parametrize("stored", ["R0lGODlh", "no base64"])
+def test_a_broken_picture_is_named_with_its_cell(make, stored):
+    notebook = make.clean()
+    notebook.cells[2].outputs = [make.display(png=stored)]
+    with pytest.raises(BookError, match=r"chapter.ipynb, cell \[2\]: a picture is damaged"):
+        normalise(notebook, "chapter.ipynb")

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from bookkit import notebook
@@ -19,6 +21,26 @@ def test_what_is_no_notebook_is_named(tmp_path, text, sentence):
     path = tmp_path / "broken.ipynb"
     path.write_text(text)
     with pytest.raises(BookError, match=sentence):
+        notebook.read(path)
+
+
+@pytest.mark.parametrize(
+    ("damage", "place"),
+    [
+        (lambda raw: raw.pop("cells"), "cells"),
+        (lambda raw: raw.pop("metadata"), "metadata"),
+        (lambda raw: raw.update(cells=[7]), "cells"),
+        (lambda raw: raw["cells"][1].pop("execution_count"), "execution_count"),
+        (lambda raw: raw["cells"][1].pop("outputs"), "outputs"),
+        (lambda raw: raw["cells"][1].update(outputs=[{"output_type": "stream", "name": 3, "text": ""}]), "3 is not"),
+    ],
+)
+def test_a_damaged_notebook_is_named_with_what_is_wrong(tmp_path, make, damage, place):
+    raw = json.loads(notebook.to_bytes(make.clean()))
+    damage(raw)
+    path = tmp_path / "broken.ipynb"
+    path.write_text(json.dumps(raw))
+    with pytest.raises(BookError, match=f"broken.ipynb is a damaged notebook.*{place}"):
         notebook.read(path)
 
 

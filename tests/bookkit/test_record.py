@@ -5,6 +5,7 @@ from rich.console import Console
 
 from bookkit import progress, record
 from bookkit.__main__ import main
+from bookkit.errors import BookError
 from bookkit.notebook import read
 
 
@@ -63,3 +64,29 @@ def test_control_characters_go_to_terminals_only(monkeypatch, terminal):
         advance(1, "x = 1")
     assert ("\x1b" in written.getvalue()) is terminal
     assert "title" in written.getvalue()
+
+
+@pytest.mark.parametrize("cell", ["mine = shares[rank] + 1", "root[/tmp]"])
+def test_code_is_no_markup(monkeypatch, cell):
+    written = io.StringIO()
+    monkeypatch.setattr(progress, "console", Console(file=written, force_terminal=True, width=200))
+    with progress.progress("a[title]", 3, "cells") as advance:
+        advance(1, cell)
+    assert cell in written.getvalue()
+    assert "a[title]" in written.getvalue()
+
+
+def test_what_is_recorded_has_ruffs_format(book):
+    path = book.run("chapter", "import os,sys\nprint( 'a' )")
+    record.record([path], book.root, tidy=True)
+    stored = read(path).cells[1]
+    assert stored.source == 'import os\nimport sys\n\nprint("a")'
+    assert stored.outputs[0].text == "a\n"
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_anything_runs(book, tmp_path, monkeypatch):
+    path = book.run("chapter", f"open({str(tmp_path / 'witness')!r}, 'w').close()")
+    monkeypatch.setattr(record.os, "access", lambda place, mode: place != path.parent)
+    with pytest.raises(BookError, match="book/part cannot be written"):
+        record.record([path], book.root)
+    assert not (tmp_path / "witness").exists()

@@ -33,6 +33,7 @@ def site():
         ROOT / "_config.yml",
         ROOT / "_toc.yml",
         *(p for p in (ROOT / "book").rglob("*") if p.is_file()),
+        *(ROOT / "src" / "bookkit").glob("*.py"),
     ]
     if not index.exists() or index.stat().st_mtime < max(p.stat().st_mtime for p in sources):
         path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))

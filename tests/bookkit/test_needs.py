@@ -1,0 +1,60 @@
+"""What the plugin tells nbval, and what it says of this machine."""
+
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+import ranklab
+from bookkit import needs
+from bookkit.notebook import write
+
+
+@pytest.fixture
+def hosts(monkeypatch):
+    """Say whether this machine can make hosts."""
+    return lambda can: monkeypatch.setattr(needs, "can_make_hosts", lambda: can)
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_cell_that_needs_hosts_is_compared_where_there_are_hosts(make, hosts, can):
+    hosts(can)
+    cells = [make.code("1"), make.code("2", metadata={"tags": ["needs-hosts"]})]
+    items = [SimpleNamespace(cell=cell, options={"check": True}) for cell in cells]
+    needs.pytest_collection_modifyitems([*items, SimpleNamespace()])
+    assert [item.options["check"] for item in items] == [True, can]
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_the_chapters_that_lack_hosts(book, hosts, can):
+    hosts(can)
+    plain = book.run("plain", "1")
+    needing = book.run("needing", "2", tags=["needs-hosts"])
+    assert needs.lacking_hosts([plain, needing]) == ([] if can else [needing])
+    assert needs.lacking_hosts([plain]) == []
+
+
+@pytest.mark.parametrize("error", [ranklab.WorldError, ranklab.RanklabError])
+def test_a_machine_that_refuses_hosts_in_any_way_makes_none(monkeypatch, error):
+    def refuse(count):
+        raise error("no")
+
+    monkeypatch.setattr(ranklab, "hosts", refuse)
+    assert needs.can_make_hosts.__wrapped__() is False
+
+
+def test_nbval_executes_in_the_environment_of_record(tmp_path, make):
+    cell = make.code("import json, os\njson.dump(dict(os.environ), open('seen.json', 'w'))", execution_count=1)
+    write(tmp_path / "chapter.ipynb", make.notebook(cells=[cell]))
+    environment = os.environ | {"TZ": "Asia/Tokyo", "COLUMNS": "200", "IPYTHONDIR": str(tmp_path)}
+    command = [sys.executable, "-m", "pytest", "-p", "bookkit.needs", "-p", "no:cacheprovider"]
+    command += ["--nbval", "--nbval-current-env", "chapter.ipynb"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    assert needs.REPEATABLE.items() <= seen.items()
+    assert seen["IPYTHONDIR"] != str(tmp_path)
+    assert not os.path.exists(seen["IPYTHONDIR"])
