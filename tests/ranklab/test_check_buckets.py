@@ -3,6 +3,7 @@
 from itertools import accumulate
 
 import pytest
+import torch
 
 from ranklab import check
 from ranklab.check.buckets import simulated
@@ -35,7 +36,10 @@ def full(ready, buckets):
             lambda ready, buckets: [min(ready.index(p) for p in b) + 1 for b in buckets],
             "A bucket waits for its last gradient, not for its first.",
         ),
-        (lambda ready, buckets: None, "you say None, DDP launched at [1, 2, 3, 4]."),
+        (lambda ready, buckets: None, "your answer is None, a list with a count for each bucket is expected."),
+        (lambda ready, buckets: 3, "your answer is 3, a list with a count"),
+        (lambda ready, buckets: torch.tensor(list(accumulate(full(ready, buckets), max))), "Correct: DDP launched all"),
+        (lambda ready, buckets: [torch.ones(2)] * len(buckets), "a list of whole numbers is expected."),
         (lambda ready, buckets: ready[9], "your answer raised IndexError"),
     ],
 )
@@ -57,6 +61,11 @@ def talk(sizes, alpha, beta):
             "No sum can begin before the first bucket is full.",
         ),
         (lambda full, sizes, a, b: talk(sizes, a, b)[-1], "The last sum may still have to wait for the link."),
+        (lambda full, sizes, a, b: a + sum(sizes) * b, "That is one bucket."),
+        (
+            lambda full, sizes, a, b: max(map(sum, zip(full, talk(sizes, a, b), strict=True))) - max(full),
+            "The link carries one at a time.",
+        ),
         (lambda full, sizes, a, b: simulated(full, sizes, 0, b), "Each sum pays α."),
         (
             lambda full, sizes, a, b: simulated(sorted(full), sizes, a, b),
@@ -91,6 +100,7 @@ def best(layers, caps, alpha, beta):
         (lambda layers, caps, a, b: max(caps), "A large bucket begins late"),
         (lambda layers, caps, a, b: 4e6, "Neither the smallest nor the largest cap is right everywhere"),
         (lambda layers, caps, a, b: 25e6, "your answer is 25000000.0, it should be one of"),
+        (lambda layers, caps, a, b: caps[:1], "your answer is [1000000.0], it should be one of [1000000, 4000000"),
         (lambda layers, caps, a, b: best(layers, caps, a * 100, b), "of 30 are right. The first that is not:"),
         (lambda layers, caps, a, b: caps[7], "your answer raised IndexError"),
     ],

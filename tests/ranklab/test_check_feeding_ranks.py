@@ -69,7 +69,7 @@ return list(sampler)
         (
             "(order * ranks)[",
             "(order + order[: total - length])[",
-            "With 1 row on 3 ranks, seed 0, epoch 0: rank 2: your rows are [], the sampler's [0]. Pad",
+            "With 1 row on 3 ranks, seed 0, epoch 0: rank 2: your rows are [], the sampler's [0]. Repeat the order",
         ),
         (
             "(order * ranks)[",

@@ -57,7 +57,7 @@ def commands(**change):
                 "addr": "--master-addr=computer1",
                 "port": "--master-port=5678",
                 "script": "train.py",
-            } | {name: word.format(node=node, nodes=nodes) for name, word in change.items()}
+            } | {name: word.format(node=node, nodes=nodes, size=len(nodes)) for name, word in change.items()}
             lines.append(" ".join(words.values()))
         return lines
 
@@ -90,6 +90,19 @@ def commands(**change):
         (commands(begin="torchrun --standalone"), "--standalone means one node"),
         (commands(begin="torchrun --rdzv-backend=c10d"), "leave out --rdzv-backend"),
         (commands(begin="python"), "it begins with 'python', not with torchrun."),
+        (commands(script="-m train.py"), "node 0: leave out -m: train.py is a file for Python to run"),
+        (commands(script="--no-python train.py"), "node 0: leave out --no-python"),
+        (
+            commands(begin="torchrun --rdzv-endpoint=elsewhere:1"),
+            "--rdzv-endpoint takes the place of --master-addr, and node 0 is at computer1; yours is elsewhere.",
+        ),
+        (commands(addr="--rdzv-endpoint=computer1:5678", port=""), "Correct: torchrun reads 2 commands"),
+        (commands(addr="--rdzv-endpoint=computer1", port=""), "--rdzv-endpoint names no port"),
+        (commands(nnodes="--nnodes={size}:{size}"), "Correct: torchrun reads 2 commands"),
+        (commands(nnodes="--nnodes=1:{size}"), "--nnodes is 2, the number of nodes; yours is 1:2."),
+        (commands(nnodes="--nnodes=two"), "The command of node 0: torchrun says: invalid literal for int()"),
+        (commands(begin="torchrun --help"), "The command of node 0: it prints torchrun's help and starts nothing."),
+        (commands(script="'train.py"), "The command of node 0: a shell cannot read it: No closing quotation."),
         (commands(port="--master-port=any"), "torchrun says: argument --master-port/--master_port: invalid int value"),
         (lambda nodes: "torchrun train.py", "There are 2 nodes: return a list of 2 commands."),
         (lambda nodes: [], "There are 2 nodes: return a list of 2 commands."),
@@ -106,6 +119,10 @@ def test_node_commands(uneven, capsys, answer, sentence):
         (
             lambda environ: (int(environ.get("RANK", 0)), int(environ.get("WORLD_SIZE", 1))),
             "Correct: 3 ranks know who they are, and a program without a launcher is rank 0 of 1.",
+        ),
+        (
+            lambda environ: (int(environ["RANK"]), int(environ["WORLD_SIZE"])) if "MASTER_ADDR" in environ else (0, 1),
+            "Correct: 3 ranks know who they are",
         ),
         (
             lambda environ: (int(environ["RANK"]), int(environ["WORLD_SIZE"])),

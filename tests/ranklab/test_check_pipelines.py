@@ -5,6 +5,7 @@ from math import ceil
 import pytest
 
 from ranklab import check
+from ranklab.check import grading
 from ranklab.check.pipelines import SIZES, simulate
 
 
@@ -52,7 +53,8 @@ def in_twos(stage, stages, micro, room):  # faster than par with room for two: n
         (right, "Correct: 27 pipelines in par time"),
         (lambda *given: iter(right(*given)), "Correct: 27 pipelines in par time"),
         (in_twos, "Correct: 27 pipelines, 5 of them faster than par, and none held more"),
-        (lambda *given: [("F", [0])], "your answer raised TypeError"),
+        (lambda *given: [("F", [0])], 'stage 0 does (\'F\', [0]); a step is ("F", k) or ("B", k).'),
+        (lambda *given: ["F0", "B0"], "stage 0 does 'F0'; a step is"),
         (gpipe, "stage 0 holds 2 micro-batches at F1."),
         (lambda s, p, m, room: right(s, p, m, p), "room 1: stage 0 holds 2 micro-batches"),
         (naive, "room 2: your schedule takes 96, par is 69. One micro-batch after the other leaves room unused."),
@@ -62,8 +64,10 @@ def in_twos(stage, stages, micro, room):  # faster than par with room for two: n
         (lambda s, p, m, room: [*right(s, p, m, room), ("F", 0)], "stage 0 does ('F', 0), which is no step, or does"),
         (lambda s, p, m, room: [("W", 0)], "stage 0 does ('W', 0), which is no step"),
         (crossed, "stage 0 waits for B7 of stage 1, and nobody can go on."),
-        (lambda *given: None, "your answer raised TypeError"),
-        (lambda *given: [1], "your answer raised TypeError"),
+        (lambda *given: None, "your answer is None, a list of steps is expected."),
+        (lambda *given: [1], "stage 0 does 1; a step is"),
+        (lambda *given: [][9], "your answer raised IndexError"),
+        (lambda *given: (step / 0 for step in [1]), "your answer raised ZeroDivisionError"),
     ],
 )
 def test_within(capsys, answer, sentence):
@@ -120,3 +124,16 @@ def best(stages, rows, per_row, overhead):
 )
 def test_best_micro(capsys, answer, sentence):
     assert sentence in said(capsys, check.best_micro, answer)
+
+
+def test_a_loop_that_never_ends_is_stopped(capsys, monkeypatch):
+    monkeypatch.setattr(grading.asked, "__kwdefaults__", {"deadline": 0.1})
+
+    def forgets_to_count(stages, share):
+        micro = 1
+        while (stages - 1) / (micro + stages - 1) > share:
+            pass
+        return micro
+
+    told = said(capsys, check.fewest, forgets_to_count)
+    assert told == "Not yet. 4 stages, at most 7%: your answer did not come back within 0.1 s. Does a loop never end?\n"

@@ -183,8 +183,13 @@ def stays_away(gradient, samples):
 exec(compile(STAYS_AWAY, "ipykernel_1/2.py", "exec"))  # as a notebook compiles a cell
 stays_away = globals()["stays_away"]
 
+
+def divides_by_none(gradient, samples):
+    return gradient / (1 if samples else 0 // samples)
+
+
 ANSWERS = (right, in_two_calls, plain_mean, plain_sum, not_divided, divided_by_ranks, divided_by_own, on_rank_zero)
-for function in (*ANSWERS, keeps_its_own, stays_away):
+for function in (*ANSWERS, keeps_its_own, stays_away, divides_by_none):
     function.__module__ = "__main__"  # travels by value: a rank cannot import this file
 
 
@@ -193,7 +198,7 @@ for function in (*ANSWERS, keeps_its_own, stays_away):
     ("answer", "sentence"),
     [
         (right, "Correct: 7 divisions on 2, 3 and 4 ranks. Yours takes one collective, and fewer is impossible."),
-        (in_two_calls, "Correct: 7 divisions on 2, 3 and 4 ranks. Yours takes 2 collectives; one is possible."),
+        (in_two_calls, "Correct: 7 divisions on 2, 3 and 4 ranks. Yours takes 2 calls; one is possible."),
         (plain_mean, "With 2 ranks and shards of 6 and 2 samples: rank 0: element 0 is"),
         (plain_mean, "That is the plain mean, in which every rank counts as much as another"),
         (plain_sum, "With 2 ranks and shards of 6 and 2 samples: rank 0: "),
@@ -219,3 +224,18 @@ def test_a_rank_without_samples_that_stays_away_is_reported(notebook, capsys, mo
     told = said(capsys, check.mean_gradient, stays_away)
     assert told.startswith("Not yet. With 2 ranks: After 5 s: rank 0 waits in all_reduce for rank 1")
     assert told.endswith("In this round a rank has no sample; it still has to come to every collective.")
+
+
+@pytest.mark.ranks
+def test_an_error_on_a_rank_without_samples_is_no_missing_call(notebook, capsys, monkeypatch):
+    monkeypatch.setattr(why_distribute, "SHARES", {2: ((4, 0),), 3: (), 4: ()})
+    told = said(capsys, check.mean_gradient, divides_by_none)
+    assert "ZeroDivisionError" in told
+    assert "has no sample" not in told
+
+
+@pytest.mark.ranks
+def test_the_sizes_are_those_that_were_tried(notebook, capsys, monkeypatch):
+    assert notebook.px("import torch\nimport torch.distributed as dist").error is None
+    monkeypatch.setattr(why_distribute, "sizes", lambda: [2, 3])
+    assert said(capsys, check.mean_gradient, right).startswith("Correct: 5 divisions on 2 and 3 ranks.")

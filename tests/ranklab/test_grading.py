@@ -4,7 +4,7 @@ import contextlib
 import signal
 import time
 
-from ranklab.check.grading import Raised, asked, number, safely
+from ranklab.check.grading import Raised, asked, entries, listed, number, safely
 
 
 def test_an_answer_comes_back_with_its_result_or_with_what_it_raised():
@@ -36,6 +36,22 @@ def test_a_number_is_told_from_what_is_none(capsys):
         "Not yet. there: your answer is True, it should be a number.",
         "Not yet. nowhere: your answer raised ZeroDivisionError: division by zero",
     ]
+
+
+def test_a_list_is_told_from_what_is_none(capsys):
+    assert entries(lambda: (each for each in (1, 2)), "here") == [1, 2]
+    assert entries(lambda: "12", "here", what="a list of steps") is None
+    assert entries(lambda: 12, "there") is None
+    assert entries(lambda: (1 / each for each in (1, 0)), "nowhere") is None
+    assert capsys.readouterr().out.splitlines() == [
+        "Not yet. here: your answer is '12', a list of steps is expected.",
+        "Not yet. there: your answer is 12, a list is expected.",
+        "Not yet. nowhere: your answer raised ZeroDivisionError: division by zero",
+    ]
+
+
+def test_numbers_are_listed_as_they_are_said():
+    assert [listed([2, 3, 4]), listed([2, 3]), listed([2])] == ["2, 3 and 4", "2 and 3", "2"]
 
 
 def test_an_error_on_a_rank_takes_the_place_of_the_answer():

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numbers
 import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..cells.trace import describe
-from .worlds import Case, attempts
+from .grading import entries, number
+from .worlds import Case, attempts, sizes
 
 # Floats of each parameter, the cap in floats, and the order in which rank 0 and rank 1 compute with the parameters.
 MODELS = (
@@ -30,7 +31,9 @@ def launched_at(answer: Callable[[list[int], list[list[int]]], list[int]]) -> No
 
     Exercise of the chapter *buckets*.
     """
-    cases = [Case(2, tuple((sizes, cap, order) for order in orders), "") for sizes, cap, orders in MODELS]
+    if not sizes():
+        return
+    cases = [Case(2, tuple((floats, cap, order) for order in orders), "") for floats, cap, orders in MODELS]
     tried = attempts(_train, cases)
     if tried is None:
         return
@@ -38,11 +41,12 @@ def launched_at(answer: Callable[[list[int], list[list[int]]], list[int]]) -> No
     for ranks in tried:
         for rank, (ready, buckets, counted) in enumerate(each.result for each in ranks):
             words = f"rank {rank}, ready {ready}, buckets {buckets}"
-            try:
-                given = answer(list(ready), [list(bucket) for bucket in buckets])
-                given = None if given is None else list(given)
-            except Exception as error:
-                print(f"Not yet. {words}: your answer raised {describe(error)}")
+            lists = list(ready), [list(bucket) for bucket in buckets]
+            given = entries(answer, words, *lists, what="a list with a count for each bucket")
+            if given is None:
+                return
+            if not all(isinstance(each, numbers.Real) for each in given):
+                print(f"Not yet. {words}: your answer is {given!r}, a list of whole numbers is expected.")
                 return
             if given != counted:
                 print(f"Not yet. {words}: you say {given}, DDP launched at {counted}.{_why(given, ready, buckets)}")
@@ -118,7 +122,7 @@ def exposed(answer: Callable[[list[float], list[float], float, float], float]) -
     cases = [
         ([1.0], [8e6], 0.0, 1e-7),
         ([1.0, 2.0], [1e6, 1e6], 0.1, 1e-7),
-        ([1.0, 2.0, 3.0], [2e7, 1e6, 1e6], 0, 1e-7),
+        ([1.0, 2.0, 3.0], [2.5e7, 1e6, 1e6], 0, 1e-7),
     ]
     cases += [([0.1, 3.0], [1e6, 2e6], 0.0, 1e-6), ([3.0, 1.0, 2.0], [1e6, 1e6, 1e6], 0.2, 1e-6)]
     dice = random.Random(0)
@@ -127,19 +131,14 @@ def exposed(answer: Callable[[list[float], list[float], float, float], float]) -
         full = [round(dice.uniform(0.1, 1), 2) for _ in range(count)]
         full = full if dice.random() < 0.2 else sorted(full)
         cases.append((full, [dice.randint(1, 25) * 1e6 for _ in full], dice.choice([0, 0.01, 0.1]), 2e-8))
-    for full, sizes, alpha, beta in cases:
-        words = f"full={full}, sizes={[int(size) for size in sizes]}, alpha={alpha}, beta={beta:g}"
-        right = simulated(full, sizes, alpha, beta)
-        try:
-            given = answer(list(full), list(sizes), alpha, beta)
-        except Exception as error:
-            print(f"Not yet. {words}: your answer raised {describe(error)}")
-            return
-        if isinstance(given, bool) or not isinstance(given, (int, float)):
-            print(f"Not yet. {words}: your answer is {given!r}, it should be a number.")
+    for full, volumes, alpha, beta in cases:
+        words = f"full={full}, sizes={[int(size) for size in volumes]}, alpha={alpha}, beta={beta:g}"
+        right = simulated(full, volumes, alpha, beta)
+        given = number(answer, words, list(full), list(volumes), alpha, beta)
+        if given is None:
             return
         if not _close(given, right):
-            why = _slip(given, full, sizes, alpha, beta)
+            why = _slip(given, full, volumes, alpha, beta)
             print(f"Not yet. {words}: you say {given:.4g}, the link says {right:.4g}.{why}")
             return
     print(f"Correct: {len(cases)} backwards waited as long as you said.")
@@ -148,8 +147,8 @@ def exposed(answer: Callable[[list[float], list[float], float, float], float]) -
 def simulated(full: Sequence[float], sizes: Sequence[float], alpha: float, beta: float) -> float:
     """Return how long backward waits: each sum begins when its bucket, and all before it, are full and sent."""
     free = 0.0
-    for number, size in enumerate(sizes):
-        free = max(free, *full[: number + 1]) + alpha + size * beta
+    for place, size in enumerate(sizes):
+        free = max(free, *full[: place + 1]) + alpha + size * beta
     return free - max(full)
 
 
@@ -159,7 +158,7 @@ def _slip(given: float, full: list[float], sizes: list[float], alpha: float, bet
         (sum(talk), "That hides nothing: sums begin while backward computes."),
         (max(0.0, sum(talk) - max(full)), "No sum can begin before the first bucket is full."),
         (talk[-1], "The last sum may still have to wait for the link."),
-        (alpha + sum(sizes) * beta - 0.0, "That is one bucket."),
+        (alpha + sum(sizes) * beta, "That is one bucket."),
         (simulated(full, sizes, 0.0, beta), "Each sum pays α."),
         (simulated(sorted(full), sizes, alpha, beta), "A bucket that is full too early waits for those before it."),
         (
@@ -183,6 +182,7 @@ def best_cap(answer: Callable[[list[tuple[float, float]], list[float], float, fl
     """
     dice, wrong, total = random.Random(1), [], 0
     caps = [1e6, 4e6, 16e6, 64e6, 256e6]
+    one_of = f"one of {[int(cap) for cap in caps]}"
     for alpha in (1e-5, 1e-3, 2e-2):
         for rate in (1e7, 6e7, 1e9, 5e10, 2e8):
             for _ in range(2):
@@ -190,13 +190,11 @@ def best_cap(answer: Callable[[list[tuple[float, float]], list[float], float, fl
                 layers = [(dice.uniform(0.5, 20) * 1e-3, dice.choice([1, 2, 4, 9]) * 1e6) for _ in range(24)]
                 took = {cap: _backward(layers, cap, alpha, 1 / rate) for cap in caps}
                 words = f"{sum(size for _, size in layers) / 1e6:.0f} MB, alpha={alpha:g}, {rate / 1e6:g} MB/s"
-                try:
-                    given = answer(list(layers), list(caps), alpha, 1 / rate)
-                except Exception as error:
-                    print(f"Not yet. {words}: your answer raised {describe(error)}")
+                given = number(answer, words, list(layers), list(caps), alpha, 1 / rate, what=one_of)
+                if given is None:
                     return
                 if given not in took:
-                    print(f"Not yet. {words}: your answer is {given!r}, it should be one of {[int(c) for c in caps]}.")
+                    print(f"Not yet. {words}: your answer is {given!r}, it should be {one_of}.")
                     return
                 if took[given] > (1 + TOLERANCE) * min(took.values()):
                     wrong.append((given, words, took))
@@ -213,9 +211,9 @@ def best_cap(answer: Callable[[list[tuple[float, float]], list[float], float, fl
 
 def _backward(layers: list[tuple[float, float]], cap: float, alpha: float, beta: float) -> float:
     now, held, full, sizes = 0.0, 0.0, [], []
-    for number, (seconds, size) in enumerate(layers):
+    for place, (seconds, size) in enumerate(layers):
         now, held = now + seconds, held + size
-        if held >= cap or number == len(layers) - 1:
+        if held >= cap or place == len(layers) - 1:
             full.append(now)
             sizes.append(held)
             held = 0.0

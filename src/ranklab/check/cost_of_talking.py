@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from ..cells.trace import describe
+from .grading import asked, number
 
 MOVED = {  # how often the whole array passes the busiest link, in n-ths: what nccl-tests multiplies by
     "all_reduce": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -35,7 +34,7 @@ def bus_bandwidth(answer: Callable[[str, int, float, float], float]) -> None:
         for ranks, size in WORLDS:
             seconds = moved(ranks) * size / LINK
             where = f"{operation} of {size / 1e6:g} MB on {ranks} ranks"
-            given = _number(answer, where, operation, ranks, size, seconds)
+            given = number(answer, where, operation, ranks, size, seconds)
             if given is None:
                 return
             if not _close(given, LINK):
@@ -82,13 +81,11 @@ def choose(answer: Callable[[int, float, float, float], str]) -> None:
             where = f"{ranks} ranks, {size:.0f} bytes, α = {ALPHA:g} and β = {BETA:g}"
             ring, tree = _ring(ranks, size, ALPHA, BETA), _tree(ranks, size, ALPHA, BETA)
             expected = "ring" if ring < tree else "tree"
-            try:
-                given = answer(ranks, size, ALPHA, BETA)
-            except Exception as error:
-                print(f"Not yet. {where}: your answer raised {describe(error)}")
-                return
-            if given not in ("ring", "tree"):
-                print(f"Not yet. {where}: your answer is {given!r}, it should be 'ring' or 'tree'.")
+            given, problem = asked(answer, ranks, size, ALPHA, BETA)
+            if not problem and not (isinstance(given, str) and given in ("ring", "tree")):
+                problem = f"your answer is {given!r}, it should be 'ring' or 'tree'."
+            if problem:
+                print(f"Not yet. {where}: {problem}")
                 return
             if given != expected:
                 wrong.append((given, where, ring, tree))
@@ -128,19 +125,6 @@ def _why_choice(wrong: list[tuple[str, str, float, float]]) -> str:
     if all(given == "tree" for given, *_ in wrong):
         return " A tree sends the whole tensor at each level, a ring an N-th a step."
     return " Where they cross depends on the number of ranks."
-
-
-def _number(answer: Callable, where: str, *arguments: Any) -> float | None:
-    """Return what the answer says, or say in one sentence why that is no number, and return None."""
-    try:
-        given = answer(*arguments)
-    except Exception as error:
-        print(f"Not yet. {where}: your answer raised {describe(error)}")
-        return None
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        print(f"Not yet. {where}: your answer is {given!r}, it should be a number.")
-        return None
-    return float(given)
 
 
 def _close(given: float, expected: float) -> bool:

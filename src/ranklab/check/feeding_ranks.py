@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..cells.trace import cut_traceback, describe
-from ..world import current
-from .grading import on_ranks
-from .worlds import SIZES, Case, attempts
+from .grading import Raised, listed, on_ranks, safely
+from .worlds import Case, attempts, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SAMPLED = [(10, 0, 0), (10, 0, 1), (16, 3, 2), (5, 3, 0), (1, 0, 0)]  # rows, seed, epoch; fewer rows than ranks too
 PADDED = {2: (7, 8, 1), 3: (7, 10, 1), 4: (10, 6, 1)}  # rows of the test set, by ranks; one row on four of them too
-
-
-@dataclass
-class _Raised:
-    """An error in the place of an answer: ``words`` says what was raised, and where in the reader's cell."""
-
-    words: str
-
-
-def _safely(answer: Callable, *arguments: Any) -> Any:
-    try:
-        return answer(*arguments)
-    except Exception as error:
-        where = [line for line in cut_traceback(error)[:-1] if line.startswith("line")]
-        return _Raised(", ".join([describe(error), *where[-1:]]))
 
 
 def _count(count: int, noun: str = "row") -> str:
@@ -77,7 +59,7 @@ def _sampled(answer: Callable) -> dict[tuple, tuple[Any, bool]]:
     for size in range(max(rank + 1, min(2, world_size)), world_size + 1):
         for length, seed, epoch in SAMPLED:
             before = torch.get_rng_state()
-            rows = _safely(answer, length, rank, size, seed, epoch)
+            rows = safely(answer, length, rank, size, seed, epoch)
             if isinstance(rows, torch.Tensor):
                 rows = rows.tolist()
             untouched = torch.equal(before, torch.get_rng_state())
@@ -88,7 +70,7 @@ def _sampled(answer: Callable) -> dict[tuple, tuple[Any, bool]]:
 
 def _wrong_rows(got: Any, untouched: bool, case: tuple, rank: int, size: int) -> str:
     """Say what is wrong with the rows of one rank, "" where nothing is."""
-    if isinstance(got, _Raised):
+    if isinstance(got, Raised):
         return f"your function raised {got.words}"
     if not isinstance(got, list):
         return f"your function returned {type(got).__name__}, not a list."
@@ -120,8 +102,9 @@ def _slip(got: list, case: tuple, rank: int, size: int) -> str:
         (_torchs((length, 0, epoch), rank, size), "seed has no part in the order."),
         (_torchs((length, seed + rank, epoch), rank, size), "All ranks have to draw one order: leave rank out of it."),
         (padded[rank * share : (rank + 1) * share], "That is a block; the sampler deals rows in turn."),
-        (deck[rank::size], f"Pad: every rank reads {_count(share)}."),
+        # Before "Pad", because on the last ranks padding too little and not at all are the same.
         ((deck + deck[: len(padded) - length])[rank::size], f"Repeat the order until every rank has {_count(share)}."),
+        (deck[rank::size], f"Pad: every rank reads {_count(share)}."),
         (deck[: length // size * size][rank::size], "The tail is dropped: pad instead."),
         (
             (deck + [0] * (len(padded) - length))[rank::size],
@@ -149,11 +132,12 @@ def accuracy(answer: Callable[[Tensor, Tensor, int], float]) -> None:
 
     Exercise of the chapter *feeding-ranks*.
     """
+    if not (tried := sizes()):
+        return
     cases = [
         Case(size, tuple(_dealt(length, rank, size) for rank in range(size)), _count(length))
-        for size, lengths in PADDED.items()
-        if size <= current().size
-        for length in lengths
+        for size in tried
+        for length in PADDED[size]
     ]
     done = attempts(answer, cases)
     if done is None:
@@ -164,17 +148,10 @@ def accuracy(answer: Callable[[Tensor, Tensor, int], float]) -> None:
                 print(f"Not yet. With {case}: rank {rank}: {problem}")
                 return
     calls = max(sum(attempt.calls.values()) for ranks in done for attempt in ranks)
-    sizes = [size for size in SIZES if size <= current().size]
     print(
-        f"Correct: {len(cases)} test sets on {_listed(sizes)} ranks, every row counted once. "
+        f"Correct: {len(cases)} test sets on {listed(tried)} ranks, every row counted once. "
         f"You made {_count(calls, 'call')}, par is 1."
     )
-
-
-def _listed(numbers: Sequence[int]) -> str:
-    """Return "2, 3 and 4"."""
-    *first, last = map(str, numbers)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _dealt(length: int, rank: int, size: int) -> tuple[Tensor, Tensor, int]:
@@ -200,7 +177,7 @@ def _wrong_accuracy(got: Any, case: Case, rank: int) -> str:
     reads = [row for rows, _, _ in case.arguments for row in rows.tolist()]
     hits = sum(row % 3 != 0 for row in reads)
     own = case.arguments[rank][1].double()
-    doubled = _listed(sorted({row for row in reads if reads.count(row) > 1}))
+    doubled = listed(sorted({row for row in reads if reads.count(row) > 1}))
     slips = [
         (own.mean(), "That is the accuracy of its own rows."),
         (hits / len(reads), f"The sampler repeated row {doubled}, and you count it each time."),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +69,34 @@ def number(answer: Callable, where: str, *arguments: Any, what: str = "a number"
         print(f"Not yet. {where}: {problem}")
         return None
     return given
+
+
+def entries(answer: Callable, where: str, *arguments: Any, what: str = "a list") -> list | None:
+    """Return the list that an answer is in the notebook, or say in one sentence why it is none, and return None.
+
+    Args:
+        answer: returns a list, or what a list can be made of: a tuple, a tensor, what a generator yields.
+        where: the case, for the sentence.
+        arguments: as for :func:`asked`.
+        what: what is expected, for the sentence.
+    """
+    given, problem = asked(answer, *arguments)
+    if not problem:
+        given = given.tolist() if hasattr(given, "tolist") else given
+        if isinstance(given, Iterable) and not isinstance(given, str):
+            given, problem = asked(list, given)  # a generator runs only now, and raises what it raises
+        else:
+            problem = f"your answer is {given!r}, {what} is expected."
+    if problem:
+        print(f"Not yet. {where}: {problem}")
+        return None
+    return given
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """Return "2, 3 and 4"."""
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 @dataclass

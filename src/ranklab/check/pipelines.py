@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..cells.trace import describe
+from .grading import entries, number
 
 FORWARD, BACKWARD = 1, 2  # how long a micro-batch takes in a stage
 SIZES = ((4, 8), (4, 4), (2, 5), (3, 7), (4, 2), (5, 12), (1, 3), (8, 16))  # stages and micro-batches
@@ -33,13 +34,13 @@ def within(answer: Callable[[int, int, int, int], Order]) -> None:
         where = f"{stages} stages, {micro} micro-batches, room {room}"
         orders = []
         for stage in range(stages):
-            try:
-                order = [(what, k) for what, k in answer(stage, stages, micro, room)]
-                set(order)  # raises here if a step is no pair of plain values
-            except Exception as error:
-                print(f"Not yet. {where}: your answer raised {describe(error)}")
+            steps = entries(answer, where, stage, stages, micro, room, what="a list of steps")
+            if steps is None:
                 return
-            orders.append(order)
+            if strange := [step for step in steps if not _is_pair(step)]:
+                print(f'Not yet. {where}: stage {stage} does {strange[0]!r}; a step is ("F", k) or ("B", k).')
+                return
+            orders.append([(what, k) for what, k in steps])
         if why := next(filter(None, (_wrong_steps(*each, micro, room) for each in enumerate(orders))), ""):
             print(f"Not yet. {where}: {why}")
             return
@@ -55,6 +56,12 @@ def within(answer: Callable[[int, int, int, int], Order]) -> None:
         faster += took < par
     beaten = f", {faster} of them faster than par," if faster else " in par time,"
     print(f"Correct: {len(cases)} pipelines{beaten} and none held more than it had room for.")
+
+
+def _is_pair(step: Any) -> bool:
+    """Say whether something has the form of a step, whatever letter and number it holds."""
+    pair = isinstance(step, (tuple, list)) and len(step) == 2
+    return pair and isinstance(step[0], str) and isinstance(step[1], numbers.Real)
 
 
 def _ahead(stage: int, stages: int, micro: int, room: int) -> Order:
@@ -209,12 +216,10 @@ def best_micro(answer: Callable[[int, int, float, float], int]) -> None:
 
 def _whole(answer: Callable, where: str, *arguments: Any) -> int | None:
     """Return the whole number that is the answer, or say in one sentence why it is none, and return None."""
-    try:
-        given = answer(*arguments)
-    except Exception as error:
-        print(f"Not yet. {where}: your answer raised {describe(error)}")
+    given = number(answer, where, *arguments, what="a whole number")
+    if given is None:
         return None
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or given % 1:  # not 0 for nan and inf
+    if given % 1:  # not 0 for nan and inf
         print(f"Not yet. {where}: your answer is {given!r}, it should be a whole number.")
         return None
     return int(given)

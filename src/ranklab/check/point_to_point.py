@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..world import current
-from .worlds import SIZES, Case, attempts, awkward, difference
+from .grading import listed
+from .worlds import Case, attempts, awkward, difference, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -44,15 +44,21 @@ def shift(answer: Callable[[Tensor, int], Tensor]) -> None:
     Exercise of the chapter *point-to-point*.
     """
 
+    if not (tried := sizes()):
+        return
+
     def aim(case: Case, given: Sequence[Tensor]) -> Aim:
         by = case.arguments[0][1]
         away = int(by % case.size != 0)
         wanted = [given[(rank - by) % case.size] for rank in range(case.size)]
-        return Aim(wanted, [away] * case.size, [away * _bytes(tensor) for tensor in given])
+        return Aim(wanted, [away] * case.size, [away * tensor.nbytes for tensor in given])
 
     if (ranks := _graded(answer, list(_shifts()), aim)) is not None:
         most = max(attempt.messages for attempt in ranks)
-        print(f"Correct: {_worlds()} every tensor arrived where it should. Messages a rank: yours {most}, par 1.")
+        print(
+            f"Correct: with {listed(tried)} ranks every tensor arrived where it should. "
+            f"Messages a rank: yours {most}, par 1."
+        )
 
 
 def _shifts() -> Iterator[Case]:
@@ -78,19 +84,25 @@ def hand_over(answer: Callable[[Tensor], Tensor]) -> None:
     Exercise of the chapter *point-to-point*.
     """
 
+    if not (tried := sizes()):
+        return
+
     def aim(case: Case, given: Sequence[Tensor]) -> Aim:
         wanted = [given[rank - 1] for rank in range(case.size)]
-        return Aim(wanted, [2] * case.size, [_bytes(tensor) + LENGTH_BYTES for tensor in given])
+        return Aim(wanted, [2] * case.size, [tensor.nbytes + LENGTH_BYTES for tensor in given])
 
-    if (ranks := _graded(answer, list(_unequal()), aim)) is not None:
+    if (ranks := _graded(answer, list(_unequal(tried)), aim)) is not None:
         most = max(attempt.messages for attempt in ranks)
-        print(f"Correct: {_worlds()} every tensor arrived, whatever its length. Messages a rank: yours {most}, par 2.")
+        print(
+            f"Correct: with {listed(tried)} ranks every tensor arrived, whatever its length. "
+            f"Messages a rank: yours {most}, par 2."
+        )
 
 
-def _unequal() -> Iterator[Case]:
+def _unequal(tried: Sequence[int]) -> Iterator[Case]:
     import torch
 
-    for size in _sizes():
+    for size in tried:
         for lengths in LENGTHS:
             for dtype, step in ((torch.float32, 1), (torch.int64, 1), (torch.float32, 2)):
                 given = [
@@ -160,16 +172,3 @@ def _score(ranks: Sequence[Attempt], goal: Aim) -> str:
         if attempt.payload > payload:
             return f"right, but rank {rank} sent {attempt.payload} bytes, par is {payload}."
     return ""
-
-
-def _bytes(tensor: Tensor) -> int:
-    return tensor.numel() * tensor.element_size()
-
-
-def _sizes() -> list[int]:
-    return [size for size in SIZES if size <= current().size]
-
-
-def _worlds() -> str:
-    *most, last = map(str, _sizes())
-    return f"with {', '.join(most)} and {last} ranks" if most else f"with {last} ranks"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..cells.trace import describe
-from ..world import current
-from .worlds import SIZES, Case, attempts, difference
+from .grading import asked, listed
+from .worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,9 +50,11 @@ def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor 
 
     Exercise of the chapter *splitting-layers*.
     """
-    sizes, most = [size for size in SIZES if size <= current().size], 0
+    if not (worlds := sizes()):
+        return
+    most = 0
     for kinds in (["plain"], [kind for kind in KINDS if kind != "plain"]):  # an error in one would hide the others
-        cases = [Case(size, ((kind,),) * size, KINDS[kind]) for size in sizes for kind in kinds]
+        cases = [Case(size, ((kind,),) * size, KINDS[kind]) for size in worlds for kind in kinds]
         if (tried := attempts(functools.partial(_step, answer), cases)) is None:
             return
         for case, ranks in zip(cases, tried, strict=True):
@@ -61,9 +63,8 @@ def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor 
                 print(f"Not yet. With {case}: {problem}")
                 return
             most = max([most, *(attempt.messages // len(_batches(kind)) for attempt in ranks)])
-    worlds = ", ".join(map(str, sizes[:-1])) + f" and {sizes[-1]}" if len(sizes) > 1 else str(sizes[0])
     print(
-        f"Correct: {len(KINDS)} models on {worlds} ranks, each gradient that of the uncut model. "
+        f"Correct: {len(KINDS)} models on {listed(worlds)} ranks, each gradient that of the uncut model. "
         f"Messages a rank: {most}."
     )
 
@@ -158,6 +159,8 @@ def _wrong_step(kind: str, ranks: Sequence[_Step]) -> str:
         for name, right in wanted[rank].items():
             got = left.gradients[name]
             if right is None:
+                if got is not None:
+                    return f"rank {rank}: {name} is frozen, and now it has a gradient."
                 continue
             if got is None:
                 return f"rank {rank}: {name}.grad is None: no gradient came back to its stage."
@@ -220,12 +223,9 @@ def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> None:
     """
     for pieces, ranks in PIECES:
         where = f"pieces of {', '.join(map(str, pieces))} on {ranks} rank{'s' * (ranks > 1)}"
-        try:
-            given = answer([float(piece) for piece in pieces], ranks)
-        except Exception as error:
-            print(f"Not yet. {where}: your answer raised {describe(error)}")
-            return
-        if problem := _no_cut(given, len(pieces), ranks) or _slow([int(each) for each in given], pieces, ranks):
+        given, problem = asked(answer, [float(piece) for piece in pieces], ranks)
+        problem = problem or _no_cut(given, len(pieces), ranks)
+        if problem := problem or _slow([int(each) for each in given], pieces, ranks):
             print(f"Not yet. {where}: {problem}")
             return
     print(f"Correct: {len(PIECES)} of {len(PIECES)}, no slowest stage could be faster.")
@@ -237,7 +237,7 @@ def _no_cut(given: Any, pieces: int, ranks: int) -> str:
     try:
         cut = [int(boundary) for boundary in given]
         whole = all(boundary == exact for boundary, exact in zip(given, cut, strict=True))
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # the last for a row of a tensor
         return f"{shown}, a list of boundaries is expected."
     if not whole:
         return f"{shown}, boundaries are whole numbers."

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..cells.trace import describe
 from ..layout import name_ranks
-from ..world import current
-from .worlds import SIZES, Case, attempts, difference
+from .grading import listed, number
+from .worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,13 +33,8 @@ def training_bytes(answer: Callable[[Module, Tensor], int]) -> None:
     """
     for words, make in _models():
         truth = _count(*make())
-        try:
-            given = answer(*make())
-        except Exception as error:
-            print(f"Not yet. {words}: your answer raised {describe(error)}")
-            return
-        if isinstance(given, bool) or not isinstance(given, (int, float)):
-            print(f"Not yet. {words}: your answer is {given!r}, it should be a number of bytes.")
+        given = number(answer, words, *make(), what="a number of bytes")
+        if given is None:
             return
         if given != truth.total:
             print(f"Not yet. {words}: {truth.total} bytes are held, your answer is {given:g}. {truth.why(given)}")
@@ -193,23 +185,22 @@ def mean_gradient(answer: Callable[[Tensor, int], Tensor]) -> None:
 
     Exercise of the chapter *why-distribute*.
     """
-    every = list(_shards())
+    if not (tried := sizes()):
+        return
+    every = list(_shards(tried))
     full = [case for case in every if _all_have_samples(case)]
     done = attempts(answer, full)
     if done is None or not _right(full, done):
         return
     # By themselves, because a rank that leaves early breaks the meeting of the others, in words that are gloo's.
-    rest, said = [case for case in every if not _all_have_samples(case)], io.StringIO()
-    with contextlib.redirect_stdout(said):
-        partly = attempts(answer, rest)
-    if partly is None:
-        print(said.getvalue().strip(), "In this round a rank has no sample; it still has to come to every collective.")
-        return
-    if not _right(rest, partly):
+    rest = [case for case in every if not _all_have_samples(case)]
+    away = "In this round a rank has no sample; it still has to come to every collective."
+    partly = attempts(answer, rest, hung=away)
+    if partly is None or not _right(rest, partly):
         return
     calls = sum((done[0][0].calls or {}).values())
-    yours = "one collective, and fewer is impossible" if calls == 1 else f"{calls} collectives; one is possible"
-    print(f"Correct: {len(every)} divisions on 2, 3 and 4 ranks. Yours takes {yours}.")
+    yours = "one collective, and fewer is impossible" if calls == 1 else f"{calls} calls; one is possible"
+    print(f"Correct: {len(every)} divisions on {listed(tried)} ranks. Yours takes {yours}.")
 
 
 def _right(cases: list[Case], done: list[list[Attempt]]) -> bool:
@@ -228,12 +219,10 @@ def _all_have_samples(case: Case) -> bool:
     return all(samples for _, samples in case.arguments)
 
 
-def _shards() -> Iterator[Case]:
+def _shards(tried: Sequence[int]) -> Iterator[Case]:
     import torch
 
-    for size in SIZES:
-        if size > current().size:
-            continue
+    for size in tried:
         for shares in SHARES[size]:
             given = []
             for rank, samples in enumerate(shares):

@@ -81,13 +81,16 @@ def _tensor(rank: int, length: int, dtype: Any, contiguous: bool) -> Tensor:
     return values.to(dtype)[::stride]
 
 
-def attempts(answer: Callable, cases: Sequence[Case], deadline: float = DEADLINE) -> list[list[smaller.Attempt]] | None:
+def attempts(
+    answer: Callable, cases: Sequence[Case], deadline: float = DEADLINE, hung: str = ""
+) -> list[list[smaller.Attempt]] | None:
     """Run an answer on the ranks; say in one sentence why there is no result, and return None.
 
     Args:
         answer: called on each rank with its arguments, inside a process group of ``case.size`` ranks.
         cases: what to try, in the order of their sizes.
         deadline: seconds for all cases of one size.
+        hung: what is said further where they did not end by then.
 
     Returns:
         For each case what every rank did, in rank order.
@@ -101,7 +104,9 @@ def attempts(answer: Callable, cases: Sequence[Case], deadline: float = DEADLINE
         padded = [(*each, *[()] * (current().size - size)) for each in given]
         results, problem = current().call(smaller.attempt, answer, _round(), size, padded, timeout=deadline)
         if problem:
-            print(f"Not yet. With {size} ranks: {clean(problem)}")
+            told = clean(problem)
+            advice = f" {hung}" if hung and told.startswith("After ") else ""
+            print(f"Not yet. With {size} ranks: {told}{advice}")
             _open_store()  # whoever was freed from a wait has lost its connection to the store
             break
         done += [[results[rank][number] for rank in range(size)] for number in range(len(given))]
