@@ -10,10 +10,8 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher, find_launcher_class
@@ -21,15 +19,16 @@ from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher
 from ..errors import RanklabError, WorldError
 from ..layout import LOOPBACK, name_ranks
 from ..live import Live
+from .choice import no_more
 from .controllers import make_cluster
 from .deadman import HOME, OWNER
 from .launcher import CONTROLLER_CMD
+from .leftovers import make_home
 from .on_rank import free_port, take_place, where_am_i
 from .processes import Processes
 
 ENGINES = ("slurm", "ssh", "mpi")
 ENGINE_TIMEOUT = 300.0  # a job may have to wait in a queue
-STOP_TIMEOUT = 2.0
 
 
 class RankSSHLauncher(SSHEngineLauncher):
@@ -83,7 +82,10 @@ class Elsewhere(Processes):
         self._address = address
         self._server = self._set = self._cluster = self.client = None
         self._next_check, self._lost = 0.0, ""
-        self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
+        try:
+            self.home = make_home()
+        except OSError as error:
+            raise RanklabError(no_more(error)) from error
         if engines == "slurm":  # ipyparallel would leave its batch script in the reader's folder
             self._options.setdefault("batch_file_name", str(self.home / "engines.sbatch"))
         self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
