@@ -30,18 +30,13 @@ from .engines.ports import reserve_port
 from .errors import NoHosts
 from .hangs.memory import free_memory_mb
 from .lab.lab import Lab
-from .layout import LOOPBACK, places
+from .layout import IMPATIENT, LOOPBACK, places
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 TESTED = "2.13"
 DEADLINE = 20.0
 SHARED_MB = 256  # NCCL and data loaders share memory there; Docker's own choice is 64
 SOCKET_ROOM = 60  # characters a temporary folder may have: the path of a Unix socket ends at 107
-
-MENDS = {
-    "gloo": "Does a firewall block the loopback interface?",
-    "nccl": "Try NCCL_P2P_DISABLE=1; NCCL_DEBUG=INFO tells more.",
-}
 
 
 @dataclass(frozen=True)
@@ -145,6 +140,7 @@ def _all_reduce(backend: str, size: int) -> Finding:
         for place in places([size]):
             environment = {**os.environ, **place.environment("127.0.0.1", port.getsockname()[1])}
             environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
+            environment.setdefault(*IMPATIENT)
             program = [sys.executable, "-m", "ranklab.engines.probe", backend]
             ranks.append(subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True))
         problem = _finish(ranks)
@@ -245,9 +241,11 @@ def _files() -> Finding:
     except ImportError:
         return Finding("open files", OK, "have no limit here.")
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if 0 <= limit < 256:
+    if limit == resource.RLIM_INFINITY:
+        return Finding("open files", OK, "have no limit.")
+    if limit < 256:
         return Finding("open files", PROBLEM, f"at most {limit}, too few.", "ulimit -n 1024, before Python starts.")
-    return Finding("open files", OK, f"at most {limit}." if limit >= 0 else "have no limit.")
+    return Finding("open files", OK, f"at most {limit}.")
 
 
 def _temporary() -> Finding:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     import torch
 
 BACKEND = "RANKLAB_BACKEND"
+ENGINES = "RANKLAB_ENGINES"  # the launcher of ranks that ranklab.start(engines=…) has asked for
 
 
 def device() -> torch.device:
@@ -16,8 +17,8 @@ def device() -> torch.device:
 
     The index of a GPU counts those that this process can see (``CUDA_VISIBLE_DEVICES``), so it is the local rank
     where all ranks of a node see the same list. Some launchers show each rank one GPU only (``srun
-    --gpus-per-task=1``); then it is ``cuda:0`` for all of them. torchrun and ranklab never do that, so under them
-    one visible GPU for several ranks is too few.
+    --gpus-per-task=1``); then it is ``cuda:0`` for all of them. torchrun never does that, nor does ranklab for ranks
+    of its own (without ``engines=``), so under them one visible GPU for several ranks is too few.
 
     Returns:
         A ``torch.device``.
@@ -35,10 +36,21 @@ def device() -> torch.device:
 
     if os.environ.get(BACKEND, "nccl") != "nccl" or not torch.cuda.is_available():
         return torch.device("cpu")
-    visible = torch.cuda.device_count()
-    if visible >= int(os.environ["LOCAL_WORLD_SIZE"]):
-        return torch.device("cuda", int(os.environ["LOCAL_RANK"]))
-    same_list_for_all = "TORCHELASTIC_RUN_ID" in os.environ or BACKEND in os.environ
-    if visible == 1 and not same_list_for_all:
-        return torch.device("cuda", 0)
-    return torch.device("cpu")
+    place = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    same_list_for_all = "TORCHELASTIC_RUN_ID" in os.environ or (BACKEND in os.environ and ENGINES not in os.environ)
+    gpu = own_gpu(*place, torch.cuda.device_count(), one_each=not same_list_for_all)
+    return torch.device("cpu") if gpu is None else torch.device("cuda", gpu)
+
+
+def own_gpu(local_rank: int, local_world_size: int, visible: int, one_each: bool) -> int | None:
+    """Return which of the GPUs that a rank sees is its own, None where there are too few.
+
+    Args:
+        local_rank: number of the rank on its node.
+        local_world_size: ranks on that node.
+        visible: how many GPUs the rank sees.
+        one_each: whether its launcher may show each rank a GPU that the others do not see.
+    """
+    if visible >= local_world_size:
+        return local_rank
+    return 0 if visible == 1 and one_each else None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cells import cell as cells
 from .cells.nodemap import headline, html_map, text_map
-from .engines.choice import FORK
+from .engines.choice import FORK, check_elsewhere
 from .engines.on_rank import read_variable
 from .engines.processes import Processes
 from .errors import ControllerLost, WorldError
@@ -66,10 +66,9 @@ def start(
     Used in every chapter, first in *your-first-ranks*.
     """
     global _current
-    if elsewhere and not engines:
-        raise WorldError(f"start() has no {next(iter(elsewhere))!r} without engines=.")
+    check_elsewhere(engines, elsewhere)
     hosts = elsewhere.get("hosts")
-    layout = tuple(hosts.values()) if hosts else read_layout(size, nodes)
+    layout = read_layout(nodes=list(hosts.values())) if hosts else read_layout(size, nodes)
     links = read_links(link, delay, layout if nodes is not None and not engines else ())
     if _current is not None and _current.running:
         running = headline(_current.nodes)
@@ -153,7 +152,7 @@ class World:
 
     @property
     def backend(self) -> str:
-        """The backend for this machine: "nccl" where each rank has a GPU of its own, else "gloo"."""
+        """The backend of these ranks: "nccl" where each rank has a GPU of its own, else "gloo"."""
         return self.processes.backend
 
     @property

@@ -63,6 +63,30 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Put a shell script in front of the programs of this machine."""
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "bin"), os.environ["PATH"]]))
+    (tmp_path / "bin").mkdir()
+
+    def put(name: str, script: str) -> None:
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / "bin" / name).chmod(0o700)
+
+    return put
+
+
+@pytest.fixture
+def gpus_on_this_machine(program):
+    """Play a machine with GPUs, given their UUIDs: what nvidia-smi says of them."""
+
+    def play(*names: str) -> None:
+        lines = [f"echo 'GPU {number}: NVIDIA H200 (UUID: {name})'" for number, name in enumerate(names)]
+        program("nvidia-smi", "\n".join(lines))
+
+    return play
+
+
+@pytest.fixture
 def leaves_no_process(monkeypatch):
     """Every launch of the test is marked, and none of its processes is left."""
     monkeypatch.setenv("IPP_NONINTERACTIVE", "1")

@@ -57,6 +57,7 @@ LAYERS = [
     {
         "agents",
         "controllers",
+        "greeting",
         "leftovers",
         "probe",
         "fork_launcher",
@@ -106,6 +107,7 @@ IPYPARALLEL = {
     "forked",
     "controller",
     "controllers",
+    "greeting",
 }
 
 

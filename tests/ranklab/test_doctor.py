@@ -85,6 +85,32 @@ def test_an_all_reduce_that_does_not_come_back_ends_at_the_deadline(monkeypatch)
 PLACES = doctor.places
 
 
+@pytest.mark.parametrize(("own", "used"), [(None, "timeout:1 attempts:2"), ("timeout:9", "timeout:9")])
+def test_a_name_server_that_never_answers_is_not_waited_for(monkeypatch, own, used):
+    started = []
+    monkeypatch.setattr(doctor.subprocess, "Popen", lambda *_, env, **__: started.append(env))
+    monkeypatch.setattr(doctor, "_finish", lambda _: "")
+    monkeypatch.delenv("RES_OPTIONS", raising=False)
+    if own:
+        monkeypatch.setenv("RES_OPTIONS", own)
+    doctor._all_reduce("gloo", 2)
+    assert [environment["RES_OPTIONS"] for environment in started] == [used] * 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "state", "said"),
+    [(-1, OK, "have no limit."), (100, PROBLEM, "at most 100, too few."), (1024, OK, "at most 1024.")],
+)
+@pytest.mark.parametrize("unlimited", [-1, 2**63 - 1], ids=["Linux", "macOS"])
+def test_open_files(monkeypatch, unlimited, limit, state, said):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "RLIM_INFINITY", unlimited)
+    limit = unlimited if limit < 0 else limit
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
+    finding = doctor._files()
+    assert (finding.state, finding.said) == (state, said)
+
+
 def test_a_wrong_number_is_a_problem(monkeypatch):
     wrong = subprocess.Popen(
         [sys.executable, "-c", "import sys; sys.exit('all_reduce of 1 numbers came out wrong.')"],

@@ -15,6 +15,8 @@ import slurm
 
 import ranklab
 from ranklab.engines.foreign import read_places, read_rank
+from ranklab.engines.meeting import serve_store
+from ranklab.engines.on_rank import free_port
 from ranklab.errors import RanklabError, WorldError
 
 SSHD = shutil.which("sshd") or (Path("/usr/sbin/sshd").exists() and "/usr/sbin/sshd")
@@ -50,6 +52,10 @@ def test_places_follow_the_hosts_also_where_ranks_are_dealt_out_in_turn():
         ({"engines": "ssh"}, 'engines="ssh" and hosts go together'),
         ({"engines": "mpi", "hosts": {"a": 1}}, 'engines="ssh" and hosts go together'),
         ({"hosts": {"a": 1}}, "start() has no 'hosts' without engines="),
+        ({"engines": "ssh", "hosts": ["a", "b"]}, 'hosts is a dictionary, for example hosts={"computer1": 2'),
+        ({"engines": "mpi", "options": ["-v"]}, 'options is a dictionary, for example options={"queue": "debug"}'),
+        ({"engines": "mpi", "queue": "x"}, "start() has no 'queue': the launcher is told in options={\"queue\": …}"),
+        ({"engines": "ssh", "hosts": {"a": "two"}}, "The number of ranks is a whole number"),
     ],
 )
 def test_a_bad_request_gets_one_sentence(arguments, sentence):
@@ -127,6 +133,79 @@ def test_mpi(monkeypatch, address):
 def test_a_launcher_that_fails_is_told():
     with pytest.raises(RanklabError, match="mpi did not bring up 2 ranks"):
         ranklab.start(2, engines="mpi", options={"mpi_args": ["--no-such-option"]})
+
+
+MPIEXEC = """
+while [ "$1" != "${1#-}" ]; do
+    [ "$1" = -n ] && { count=$2; shift; }
+    shift
+done
+rank=0
+while [ $rank -lt $count ]; do
+    OMPI_COMM_WORLD_RANK=$rank "$@" &
+    rank=$((rank + 1))
+done
+wait
+"""
+
+
+def told_by_ranklab() -> dict[str, str]:
+    import os
+
+    names = (
+        "RANKLAB_BACKEND",
+        "CUDA_VISIBLE_DEVICES",
+        "TORCH_FR_BUFFER_SIZE",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+        "RES_OPTIONS",
+    )
+    return {name: os.environ[name] for name in names if name in os.environ}
+
+
+told_by_ranklab.__module__ = "__main__"
+
+
+@pytest.mark.ranks
+@pytest.mark.parametrize("gpus", [["GPU-a"], ["GPU-a", "GPU-b"]], ids=["too few", "enough"])
+def test_ranks_get_gpus_by_the_rules_of_ranks_started_here(monkeypatch, program, gpus_on_this_machine, gpus):
+    program("mpiexec", MPIEXEC)
+    gpus_on_this_machine(*gpus)
+    for name in ("CUDA_VISIBLE_DEVICES", "TORCH_FR_BUFFER_SIZE", "RES_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")  # the reader's own stays
+    backend = {1: "gloo", 2: "nccl"}[len(gpus)]
+    with ranklab.start(2, engines="mpi") as world:
+        told, problem = world.call(told_by_ranklab)
+        assert world.backend == backend
+        assert list(world.processes.home.glob("owner"))
+    assert problem == ""
+    assert told == 2 * [
+        ({"CUDA_VISIBLE_DEVICES": ""} if backend == "gloo" else {})
+        | {
+            "RANKLAB_BACKEND": backend,
+            "TORCH_FR_BUFFER_SIZE": "256",
+            "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+            "RES_OPTIONS": "timeout:1 attempts:2",
+        }
+    ]
+
+
+@pytest.mark.parametrize("serve", ["torch's own store", "ranklab's store"])
+def test_the_port_of_rank_0_is_held_until_another_is_asked_for(monkeypatch, serve):
+    from torch.distributed import TCPStore
+
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    host, port = free_port("")
+    with socket.socket() as thief, pytest.raises(OSError):
+        thief.bind((host, port))
+    store = TCPStore(host, port, 1, True) if serve == "torch's own store" else serve_store(host, port)
+    store.set("x", "1")
+    del store
+    assert free_port("")[1] != port
+    with socket.socket() as anyone:
+        anyone.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # torch's connection may still close
+        anyone.bind((host, port))
+        anyone.listen()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""How ranks start on this machine, and how many it can hold: decided before anything is started.
+"""How ranks start, how many this machine can hold, and which backend they use.
 
 Asks the operating system and starts nothing; standard library and psutil.
 """
@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..errors import WorldError
 from ..hangs.memory import free_memory_mb
+from ..layout import Place
 from ..live import tell
+from ..rank import own_gpu
 from .gpus import visible_gpus
 
 FORK = "fork"
 SPAWN = "spawn"
+ELSEWHERE = ("slurm", "ssh", "mpi")
 # Megabytes. Measured (tests/benchmarks, torch 2.13 for CPUs) after a first all_reduce: a forked rank owns 26, a rank
 # that has imported torch itself 166, its nanny 27; the fork server holds 237, the controller's processes own 90. The
 # rest is room to breathe.
@@ -26,6 +30,7 @@ SENTENCES = {
     FORK: "Ranks are forked from one process that has imported torch.",
     SPAWN: "Ranks are started one by one and each imports torch for itself",
 }
+NO_GPU = "the ranks use the CPU and gloo, and see no GPU."
 
 
 def choose_launcher(asked: str | None) -> tuple[str, str]:
@@ -52,6 +57,32 @@ def choose_launcher(asked: str | None) -> tuple[str, str]:
     return FORK, SENTENCES[FORK]
 
 
+def check_elsewhere(engines: str | None, given: Mapping[str, Any]) -> None:
+    """Refuse what ipyparallel's own launchers could not do.
+
+    Args:
+        engines: the launcher that was asked for, None for ranks on this machine.
+        given: what else was said about it, by name.
+
+    Raises:
+        WorldError: a sentence that says what to write instead.
+    """
+    unknown = given.keys() - {"hosts", "address", "options"} if engines else given.keys()
+    if unknown:
+        name = min(unknown)
+        instead = f': the launcher is told in options={{"{name}": …}}.' if engines else " without engines=."
+        raise WorldError(f"start() has no {name!r}{instead}")
+    if not engines:
+        return
+    if engines not in ELSEWHERE:
+        raise WorldError(f'engines is "slurm", "ssh" or "mpi", or left out, not {engines!r}.')
+    for name, example in (("hosts", '{"computer1": 2, "computer2": 1}'), ("options", '{"queue": "debug"}')):
+        if not isinstance(given.get(name) or {}, Mapping):
+            raise WorldError(f"{name} is a dictionary, for example {name}={example}, not {given[name]!r}.")
+    if (engines == "ssh") != bool(given.get("hosts")):
+        raise WorldError('engines="ssh" and hosts go together: start(engines="ssh", hosts={"computer1": 2}).')
+
+
 def choose_backend(nodes: Sequence[int]) -> str:
     """NCCL where each rank has a GPU of its own: it takes no two ranks on one GPU.
 
@@ -59,13 +90,45 @@ def choose_backend(nodes: Sequence[int]) -> str:
     """
     gpus = visible_gpus()
     if gpus and len(nodes) > 1:
-        tell("Several nodes on one machine would share its GPUs: the ranks use the CPU and gloo, and see no GPU.")
+        tell(f"Several nodes on one machine would share its GPUs: {NO_GPU}")
     elif gpus and gpus < nodes[0]:
-        have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
-        tell(f"{have} fewer than {nodes[0]} ranks: the ranks use the CPU and gloo, and see no GPU.")
+        tell(_too_few(gpus, nodes[0]))
     elif gpus:
         return "nccl"
     return "gloo"
+
+
+def choose_backend_elsewhere(places: Sequence[Place], seen: Sequence[Sequence[str]]) -> str:
+    """NCCL where each rank has a GPU of its own, for ranks that another launcher has started.
+
+    Args:
+        places: of the ranks, in rank order.
+        seen: the GPUs that each rank sees, by name and in its order; a launcher may show each rank others.
+    """
+    taken = set()
+    for place, gpus in zip(places, seen, strict=True):
+        gpu = own_gpu(place.local_rank, place.local_world_size, len(gpus), one_each=True)
+        if gpu is not None:
+            taken.add((place.node_rank, gpus[gpu]))
+    if len(taken) == len(places):
+        return "nccl"
+    if any(seen):
+        tell(_why_no_gpu(places, seen))
+    return "gloo"
+
+
+def _why_no_gpu(places: Sequence[Place], seen: Sequence[Sequence[str]]) -> str:
+    for node in range(places[0].nnodes):
+        ranks = [place.rank for place in places if place.node_rank == node]
+        gpus = len(set().union(*(seen[rank] for rank in ranks)))
+        if gpus < len(ranks):
+            return _too_few(gpus, len(ranks))
+    return f"The launcher does not show each rank a GPU of its own: {NO_GPU}"
+
+
+def _too_few(gpus: int, ranks: int) -> str:
+    have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
+    return f"{have} fewer than {ranks} ranks: {NO_GPU}"
 
 
 def check_memory(size: int, launcher: str) -> None:

@@ -10,26 +10,29 @@ import os
 import shutil
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher, find_launcher_class
 
-from ..errors import RanklabError, WorldError
-from ..layout import LOOPBACK, name_ranks
+from ..errors import RanklabError
+from ..hangs.cut import NCCL_ERRORS
+from ..hangs.recorder import BUFFER, ENTRIES
+from ..layout import IMPATIENT, LOOPBACK, name_ranks
 from ..live import Live
+from ..rank import ENGINES
+from .choice import choose_backend_elsewhere, no_more
 from .controllers import make_cluster
 from .deadman import HOME, OWNER
+from .gpus import backend_environment
+from .greeting import greet_all
 from .launcher import CONTROLLER_CMD
+from .leftovers import make_home
 from .on_rank import free_port, take_place, where_am_i
 from .processes import Processes
 
-ENGINES = ("slurm", "ssh", "mpi")
 ENGINE_TIMEOUT = 300.0  # a job may have to wait in a queue
-STOP_TIMEOUT = 2.0
 
 
 class RankSSHLauncher(SSHEngineLauncher):
@@ -60,7 +63,6 @@ class Elsewhere(Processes):
         options: further traits of ipyparallel's launcher, for example ``{"queue": "debug"}``.
 
     Raises:
-        WorldError: no such launcher, or ssh without hosts.
         RanklabError: the ranks did not come up.
     """
 
@@ -72,18 +74,17 @@ class Elsewhere(Processes):
         address: str = "",
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        if engines not in ENGINES:
-            raise WorldError(f'engines is "slurm", "ssh" or "mpi", or left out, not {engines!r}.')
-        if (engines == "ssh") != bool(hosts):
-            raise WorldError('engines="ssh" and hosts go together: start(engines="ssh", hosts={"computer1": 2}).')
         self.size = sum(hosts.values()) if hosts else size
-        self.launcher, self.backend = engines, "nccl"
+        self.launcher = engines
         self.how = f"Ranks are started by ipyparallel's {engines} launcher, and each imports torch for itself."
         self._options = dict(options or {}) | ({"engines": dict(hosts)} if hosts else {})
         self._address = address
         self._server = self._set = self._cluster = self.client = None
         self._next_check, self._lost = 0.0, ""
-        self.home = Path(tempfile.mkdtemp(prefix="ranklab-"))
+        try:
+            self.home = make_home()
+        except OSError as error:
+            raise RanklabError(no_more(error)) from error
         if engines == "slurm":  # ipyparallel would leave its batch script in the reader's folder
             self._options.setdefault("batch_file_name", str(self.home / "engines.sbatch"))
         self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
@@ -103,42 +104,51 @@ class Elsewhere(Processes):
         self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
         launcher = RankSSHSetLauncher if engines == "ssh" else find_launcher_class(engines, "engine")
         self._cluster.engine_launcher_class = launcher
-        environment = {HOME: str(self.home), "IPYTHONDIR": str(self.home), "RANKLAB_ENGINES": engines}
+        environment = {HOME: str(self.home), "IPYTHONDIR": str(self.home), ENGINES: engines}
         if path := os.environ.get("PYTHONPATH"):
             environment["PYTHONPATH"] = path
         command = [self._options.get("remote_python", sys.executable), "-m", "ranklab.engines.engine"]
         self._cluster.start_engines_sync(self.size, engine_cmd=command, environment=environment, **self._options)
-        self._await_all(live, engines)
-        self._lay_out()
+        self._await_all(live)
         live.finish()
+        self._lay_out()
 
-    def _await_all(self, live: Live, engines: str) -> None:
+    def _await_all(self, live: Live) -> None:
         deadline = time.monotonic() + ENGINE_TIMEOUT
         everybody = set(range(self.size))
         while not everybody <= set(self.client.ids):
             if strangers := set(self.client.ids) - everybody:
                 raise RanklabError(
-                    f"An engine has number {min(strangers)}: {engines} gave it no rank below {self.size}."
+                    f"An engine has number {min(strangers)}: {self.launcher} gave it no rank below {self.size}."
                 )
-            ended = [entry for entry in self._cluster.engines.values() if _has_ended(entry)]
-            if ended or time.monotonic() > deadline:
-                raise RanklabError(self._why_none(engines, ended))
+            self._may_still_come([], deadline)
             if live.due():
-                live.show({"text/plain": f"{engines}: {len(self.client.ids)} of {self.size} up, {live.seconds} s"})
+                up = f"{len(self.client.ids)} of {self.size} up"
+                live.show({"text/plain": f"{self.launcher}: {up}, {live.seconds} s"})
             time.sleep(0.05)
-        self._greet(sorted(everybody), deadline)
+        greet_all(self.client, sorted(everybody), lambda: self._may_still_come([], deadline))
 
-    def _why_none(self, engines: str, ended: list) -> str:
+    def _may_still_come(self, ranks: list[int], deadline: float) -> None:
+        """Raise where waiting for the ranks has become useless; which of them died is not known here."""
+        self._check_controller()
+        ended = [entry for entry in self._cluster.engines.values() if _has_ended(entry)]
+        if ended or time.monotonic() > deadline:
+            raise RanklabError(self._why_none(ended))
+
+    def _why_none(self, ended: list) -> str:
         last = ended[0].get_output().strip().splitlines()[-1:] if ended else []
         up = name_ranks(self.client.ids) if self.client.ids else "none"
-        return f"{engines} did not bring up {self.size} ranks (up: {up}). {' '.join(last)}".strip()
+        within = "" if ended else f" within {ENGINE_TIMEOUT:g} s"
+        return f"{self.launcher} did not bring up {self.size} ranks{within} (up: {up}). {' '.join(last)}".strip()
 
     def _lay_out(self) -> None:
         """Give every rank torchrun's variables, from the hosts the ranks are really on."""
         from .foreign import read_places
 
-        hosts = [self.client[rank].apply_sync(where_am_i)[1] for rank in range(self.size)]
+        told = self.client[list(range(self.size))].apply_sync(where_am_i)
+        hosts = [host for host, _ in told]
         self.places = read_places(hosts)
+        self.backend = choose_backend_elsewhere(self.places, [gpus for _, gpus in told])
         self.nodes = tuple(hosts.count(host) for host in dict.fromkeys(hosts))
         self._together = len(self.nodes) == 1
         self._meet_at(*self.client[0].apply_sync(free_port, self._towards()))
@@ -148,11 +158,14 @@ class Elsewhere(Processes):
 
     def _meet_at(self, host: str, port: int) -> None:
         self._meeting_port = port
+        # Names are asked for over a network that may be slow, where the ranks are on several computers.
+        ours = [(BUFFER, ENTRIES), (NCCL_ERRORS, "0"), *([IMPATIENT] if self._together else [])]
+        defaults = {name: os.environ.get(name, value) for name, value in ours}
         for place in self.places:
-            environment = place.environment(host, port)
+            environment = place.environment(host, port) | backend_environment(self.backend)
             if self._together:
                 environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
-            self.client[place.rank].apply_sync(take_place, environment)
+            self.client[place.rank].apply_sync(take_place, environment, defaults)
 
     def alive(self) -> list[int]:
         """Return the ranks that the controller hears."""

@@ -23,6 +23,7 @@ from ..hangs.interrupt import guard
 from ..hangs.watchdog import Watchdog
 from ..lab.namespaces import HOST, enter_network
 from ..layout import bookmark_path, watchdog_path
+from ..rank import ENGINES
 from .deadman import HOME, OWNER, watch_owner
 from .foreign import read_rank
 
@@ -137,7 +138,7 @@ def take_number(argv: list[str]) -> None:
     Args:
         argv: the engine's arguments; ``--mpi``, which needs mpi4py, is taken out.
     """
-    rank = read_rank(os.environ, os.environ.get("RANKLAB_ENGINES", ""))
+    rank = read_rank(os.environ, os.environ.get(ENGINES, ""))
     if rank is None:
         sys.exit("This launcher gave the engine no rank: none of its variables is set.")
     os.environ["RANK"] = str(rank)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -10,18 +11,35 @@ from ..rank import BACKEND
 
 
 def visible_gpus() -> int:
-    """Count the NVIDIA GPUs that a process started from here would see.
+    """Count the NVIDIA GPUs that a process started from here would see."""
+    return len(visible_gpu_names())
+
+
+def visible_gpu_names() -> list[str]:
+    """Name the NVIDIA GPUs that a process started from here would see, in its order.
 
     ``CUDA_VISIBLE_DEVICES`` decides where it is set; otherwise ``nvidia-smi -L`` is asked. A machine without
     ``nvidia-smi``, or on which it does not answer within ten seconds, counts as one without GPUs.
+
+    Returns:
+        Names that no two GPUs share (UUIDs), to be compared and never shown.
     """
+    installed = _installed_gpus()
     shown = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if shown is not None:
-        # CUDA stops reading at the first invalid entry; -1 is the usual way to hide all of them.
-        names = [name.strip() for name in shown.split(",")]
-        valid = names[: names.index("-1")] if "-1" in names else names
-        return min(len([name for name in valid if name]), _installed_gpus())
-    return _installed_gpus()
+    if shown is None or not installed:
+        return installed
+    names = (_read_name(entry.strip(), installed) for entry in shown.split(","))
+    # CUDA stops reading at the first invalid entry; -1 is the usual way to hide all of them.
+    return list(itertools.takewhile(bool, names))
+
+
+def _read_name(entry: str, installed: list[str]) -> str:
+    """Return the GPU that an entry of ``CUDA_VISIBLE_DEVICES`` means, a number or the start of a UUID, or ""."""
+    if entry.isdigit():
+        return installed[int(entry)] if int(entry) < len(installed) else ""
+    if entry.startswith("MIG-"):  # a part of a GPU
+        return entry
+    return next((name for name in installed if entry and name.startswith(entry)), "")
 
 
 def backend_environment(backend: str) -> dict[str, str]:
@@ -33,12 +51,14 @@ def backend_environment(backend: str) -> dict[str, str]:
     return {BACKEND: backend} | ({"CUDA_VISIBLE_DEVICES": ""} if backend == "gloo" else {})
 
 
-def _installed_gpus() -> int:
+def _installed_gpus() -> list[str]:
     program = shutil.which("nvidia-smi")
     if program is None:
-        return 0
+        return []
     try:
         listing = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired):
-        return 0
-    return sum(line.startswith("GPU ") for line in listing.stdout.splitlines())
+        return []
+    # "GPU 0: NVIDIA H200 (UUID: GPU-…)"
+    gpus = [line for line in listing.stdout.splitlines() if line.startswith("GPU ")]
+    return [line.rpartition("UUID: ")[2].rstrip(")") for line in gpus]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import socket
 import tempfile
 from pathlib import Path
 
@@ -24,11 +25,13 @@ OWNER_FILE = "owner"
 def make_home() -> Path:
     """Make a private folder for a world of this process, and note whose it is.
 
+    The note names this machine, so it is never shown.
+
     Raises:
         OSError: there is no folder for temporary files that can be written to.
     """
     home = Path(tempfile.mkdtemp(prefix=PREFIX))
-    (home / OWNER_FILE).write_text(str(os.getpid()))
+    (home / OWNER_FILE).write_text("\n".join([str(os.getpid()), *_here()]))
     return home
 
 
@@ -48,10 +51,10 @@ def folders() -> list[Path]:
     found = []
     for home in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
-            owner = int((home / OWNER_FILE).read_text())
-        except (OSError, ValueError):  # not ours, or of another user
+            owner, *where = (home / OWNER_FILE).read_text().split("\n")
+        except (OSError, UnicodeDecodeError):  # not ours, or of another user
             continue
-        if not psutil.pid_exists(owner):
+        if where == _here() and owner.isdigit() and not psutil.pid_exists(int(owner)):
             found.append(home)
     return found
 
@@ -70,6 +73,16 @@ def clean() -> int:
     for home in folders():
         shutil.rmtree(home, ignore_errors=True)
     return len(left)
+
+
+def _here() -> list[str]:
+    """Say where a process id of ours means something: this machine, and in it this container."""
+    # A folder for temporary files can be shared with either, and their notebooks' numbers mean nothing here.
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:  # not Linux
+        namespace = ""
+    return [socket.gethostname(), namespace]
 
 
 def _is_ours(process: psutil.Process) -> bool:

@@ -9,6 +9,7 @@ interface only, where a store that torch opens listens on all.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -38,21 +39,37 @@ def serve_store(host: str, port: int) -> Any:
 
     Returns:
         The store; groups meet in it while it exists.
+
+    Raises:
+        OSError: the port is taken.
+        RuntimeError: torch cannot serve there.
     """
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # the notebook holds the port, see ports.py
     listener.bind((host, port))
     listener.listen(socket.SOMAXCONN)
-    return sys.modules["torch.distributed"].TCPStore(
-        host,
-        listener.getsockname()[1],
-        int(os.environ["WORLD_SIZE"]),
-        True,
-        wait_for_workers=False,
-        multi_tenant=True,
-        use_libuv=True,
-        master_listen_fd=listener.detach(),
-    )
+    port, inode, descriptor = listener.getsockname()[1], os.fstat(listener.fileno()).st_ino, listener.detach()
+    try:
+        return sys.modules["torch.distributed"].TCPStore(
+            host,
+            port,
+            int(os.environ["WORLD_SIZE"]),
+            True,
+            wait_for_workers=False,
+            multi_tenant=True,
+            use_libuv=True,
+            master_listen_fd=descriptor,
+        )
+    except BaseException:
+        _close(descriptor, inode)
+        raise
+
+
+def _close(descriptor: int, inode: int) -> None:
+    """Close a socket, unless torch has closed it: its number may be another file's by now."""
+    with contextlib.suppress(OSError):  # nothing has that number
+        if os.fstat(descriptor).st_ino == inode:
+            os.close(descriptor)
 
 
 def watch_cells(shell) -> None:

@@ -7,8 +7,11 @@ import socket
 import sys
 from typing import Any
 
+from .gpus import visible_gpu_names
 from .meeting import open_store, watch_cells
 from .ports import reserve_port
+
+_port: socket.socket | None = None  # held until another is asked for: other programs do not get it
 
 
 def greet() -> int:
@@ -25,27 +28,38 @@ def greet() -> int:
     return int(os.environ["RANK"])
 
 
-def where_am_i() -> tuple[int, str]:
-    """Return this rank and the name of its computer."""
-    return int(os.environ["RANK"]), socket.gethostname()
+def where_am_i() -> tuple[str, list[str]]:
+    """Return the name of this rank's computer, and the GPUs that it sees."""
+    return socket.gethostname(), visible_gpu_names()
 
 
 def free_port(towards: str) -> tuple[str, int]:
-    """Return an address of this computer and a free port on it; called on rank 0.
+    """Return an address of this computer and a port on it that stays free for rank 0, which is asked.
 
     Args:
         towards: an address that the other ranks can reach as well; "" where all ranks are on this computer.
     """
+    global _port
     host = "127.0.0.1"
     if towards:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
             probe.connect((towards, 9))  # sends nothing; the system chooses the interface
             host = probe.getsockname()[0]
-    return host, reserve_port(host).getsockname()[1]
+    before, _port = _port, reserve_port(host)
+    if before is not None:
+        before.close()
+    return host, _port.getsockname()[1]
 
 
-def take_place(environment: dict[str, str]) -> None:
-    """Set the variables that torchrun would have set, on a rank that another launcher has started."""
+def take_place(environment: dict[str, str], defaults: dict[str, str]) -> None:
+    """Become a rank that another launcher has started.
+
+    Args:
+        environment: the variables that torchrun would have set.
+        defaults: set as well where this computer has not set them.
+    """
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
     os.environ.update(environment)
 
 

@@ -5,12 +5,12 @@ The only place that knows how ranks start. Nothing here knows what a cell is.
 
 from __future__ import annotations
 
-import concurrent.futures
 import os
 import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 from ..errors import ControllerLost, RanklabError
@@ -25,8 +25,8 @@ from .controllers import controller_runs, kill_controller, make_cluster
 from .deadman import HOME, OWNER, is_stopped
 from .forking import Server
 from .gpus import backend_environment
+from .greeting import greet_all
 from .network import Computers, make_network
-from .on_rank import greet
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 START_TIMEOUT = 120.0
 POLL = 0.01
 CHECK_EVERY = 1.0  # seconds between two looks at the controller's processes, which take some milliseconds
-GREETING = 2.0  # seconds until a rank is asked again
 
 
 class Processes:
@@ -103,7 +102,7 @@ class Processes:
         except (RuntimeError, TimeoutError, IPythonError) as error:
             last = self._cluster.controller.get_output().strip().splitlines()[-1:]
             raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
-        self._settle_launcher()
+        self._settle_launcher(live)
         self.network = make_network(links, self.launcher, self.home)
         environments = [self._environment(place) for place in places(nodes)]
         options = {"server": self._server} if self._server else {}
@@ -112,12 +111,12 @@ class Processes:
         self._await(list(range(self.size)), live, f"starting {name_ranks(range(self.size))}")
         live.finish()
 
-    def _settle_launcher(self) -> None:
+    def _settle_launcher(self, live: Live) -> None:
         """Wait until the server has imported torch; do without it where a fork of it would not be safe."""
         from .launcher import RankSetLauncher
 
         if self._server is not None:
-            state = self._server.ready.result()
+            state = self._await_torch(live)
             if state["threads"] == 1 and not state["cuda"]:
                 from .fork_launcher import ForkSetLauncher
 
@@ -129,6 +128,20 @@ class Processes:
             self.launcher = SPAWN
             self.how = f"{SENTENCES[SPAWN]}: importing torch {reason} on this machine, and a fork would not be safe."
         self._cluster.engine_launcher_class = RankSetLauncher
+
+    def _await_torch(self, live: Live) -> dict:
+        """Return what the server says about itself once it has imported torch."""
+        deadline = time.monotonic() + START_TIMEOUT
+        # A result() with a timeout would raise TimeoutError, which is an OSError: "the system refused" nothing here.
+        while not wait([self._server.ready], timeout=POLL).done:
+            if time.monotonic() > deadline:
+                raise RanklabError(
+                    f"Importing torch has taken more than {START_TIMEOUT:g} s. "
+                    "Is the environment on a slow or network drive?"
+                )
+            if live.due():
+                live.show({"text/plain": f"importing torch, {live.seconds} s"})
+        return self._server.ready.result()
 
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment(self.network.address, self.master_port)
@@ -142,33 +155,18 @@ class Processes:
         """Wait until the controller has admitted these ranks."""
         deadline = time.monotonic() + START_TIMEOUT
         while not set(ranks) <= set(self.client.ids):
-            self._check_controller()
-            dead = [rank for rank in ranks if self.exit_code(rank) is not None]
-            if dead or time.monotonic() > deadline:
-                raise RanklabError(self._why_not(dead))
+            self._may_still_come(ranks, deadline)
             if live.due():
                 live.show({"text/plain": f"{doing}: {len(self.client.ids)} of {self.size} up, {live.seconds} s"})
             time.sleep(POLL)
-        self._greet(ranks, deadline)
+        greet_all(self.client, ranks, lambda: self._may_still_come(ranks, deadline))
 
-    def _greet(self, ranks: list[int], deadline: float) -> None:
-        """Wait until each of these ranks has answered.
-
-        The controller drops what is sent to an engine whose connection to it is not complete, and the hub can have
-        admitted the engine before: on a busy machine the first message may be lost.
-        """
-        waiting = {rank: None for rank in ranks}
-        while waiting:
-            for rank in waiting:
-                waiting[rank] = self.client.direct_view(rank).apply_async(greet)
-            concurrent.futures.wait(list(waiting.values()), timeout=GREETING)
-            self._check_controller()
-            waiting = {rank: reply for rank, reply in waiting.items() if not reply.done()}
-            dead = [rank for rank in ranks if self.exit_code(rank) is not None]
-            if dead or time.monotonic() > deadline:
-                raise RanklabError(self._why_not(dead))
-            for reply in waiting.values():
-                self.client.outstanding.difference_update(reply.msg_ids)  # client.wait() would wait for it
+    def _may_still_come(self, ranks: list[int], deadline: float) -> None:
+        """Raise where waiting for these ranks has become useless."""
+        self._check_controller()
+        dead = [rank for rank in ranks if self.exit_code(rank) is not None]
+        if dead or time.monotonic() > deadline:
+            raise RanklabError(self._why_not(dead))
 
     def _check_controller(self) -> None:
         """Notice that a scheduler has died, which ipyparallel does not: ranks would never get what is sent to them.

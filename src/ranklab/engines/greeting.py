@@ -1,0 +1,43 @@
+"""The first question to each rank, asked until it has answered.
+
+The controller drops what is sent to an engine whose connection to it is not complete, and the hub can have admitted
+the engine before: on a busy machine the first message may be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import wait
+from typing import TYPE_CHECKING
+
+from ..errors import RanklabError
+from .on_rank import greet
+
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+
+PATIENCE = 2.0  # seconds until a rank is asked again
+
+
+def greet_all(client: ipp.Client, ranks: Sequence[int], may_still_come: Callable[[], None]) -> None:
+    """Wait until each of these ranks has answered and is prepared.
+
+    Args:
+        client: of the ranks' controller, which has admitted them.
+        ranks: who is asked.
+        may_still_come: called after each round; raises where waiting has become useless.
+
+    Raises:
+        RanklabError: a rank could not prepare, with its reason.
+    """
+    waiting = dict.fromkeys(ranks)
+    while waiting:
+        replies = {rank: client.direct_view(rank).apply_async(greet) for rank in waiting}
+        wait(list(replies.values()), timeout=PATIENCE)
+        may_still_come()
+        waiting = {rank: reply for rank, reply in replies.items() if not reply.done()}
+        for reply in waiting.values():
+            client.outstanding.difference_update(reply.msg_ids)  # client.wait() would wait for it
+        for rank in replies.keys() - waiting.keys():
+            if error := replies[rank].exception():
+                raise RanklabError(f"rank {rank} could not prepare: {error.ename}: {error.evalue}")

@@ -1,0 +1,81 @@
+"""Folders of notebooks that have gone, and of those that only cannot be seen from here."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from ranklab.engines import leftovers
+
+LOOK = "from ranklab.engines import leftovers; leftovers.clean(); print(leftovers.folders())"
+IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+
+
+@pytest.fixture
+def temporary(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return tmp_path
+
+
+def gone() -> int:
+    """Return the number of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def disown(home, **changed):
+    """Let the owner of a folder have gone; change where it was."""
+    _, host, namespace = (home / leftovers.OWNER_FILE).read_text().split("\n")
+    where = {"host": host, "namespace": namespace} | changed
+    (home / leftovers.OWNER_FILE).write_text("\n".join([str(gone()), *where.values()]))
+
+
+def test_the_folder_of_a_notebook_that_has_gone_is_found(temporary):
+    ours, left = leftovers.make_home(), leftovers.make_home()
+    disown(left)
+    assert leftovers.folders() == [left]
+    leftovers.clean()
+    assert ours.exists() and not left.exists()
+
+
+@pytest.mark.parametrize("elsewhere", [{"host": "another-machine"}, {"namespace": "pid:[1]"}])
+def test_a_number_from_another_machine_or_container_means_nothing_here(temporary, elsewhere):
+    home = leftovers.make_home()
+    disown(home, **elsewhere)
+    assert leftovers.folders() == []
+
+
+@pytest.mark.parametrize("text", ["", "123", "x\ny\nz"], ids=["empty", "number only", "no number"])
+def test_a_note_that_says_something_else_is_left_alone(temporary, text):
+    (temporary / "ranklab-other").mkdir()
+    (temporary / "ranklab-other" / leftovers.OWNER_FILE).write_text(text)
+    assert leftovers.folders() == []
+
+
+def test_where_there_are_no_namespaces(temporary, monkeypatch):
+    def fail(_):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(os, "readlink", fail)
+    home = leftovers.make_home()
+    assert (home / leftovers.OWNER_FILE).read_text().split("\n") == [str(os.getpid()), socket.gethostname(), ""]
+    disown(home)
+    assert leftovers.folders() == [home]
+
+
+@pytest.mark.skipif(
+    not shutil.which("unshare") or subprocess.run([*IN_A_CONTAINER, "true"], capture_output=True).returncode != 0,
+    reason="this machine allows no containers",
+)
+def test_another_container_that_shares_the_folder_leaves_a_running_world_alone(temporary):
+    home = leftovers.make_home()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    look = subprocess.run(
+        [*IN_A_CONTAINER, sys.executable, "-c", LOOK], env=environment, capture_output=True, text=True
+    )
+    assert look.stdout == "[]\n", look.stderr
+    assert home.exists()
