@@ -25,10 +25,10 @@ def in_64_bits(rows):
 
 
 def mean_of_means(rows):
-    mean = rows.mean(0) if len(rows) else rows.sum(0)
-    _, variance = statistics(rows)
-    dist.all_reduce(mean)
-    return mean / dist.get_world_size(), variance
+    sums = torch.stack([torch.full((3,), float(len(rows))), rows.sum(0), rows.square().sum(0), rows.mean(0)])
+    dist.all_reduce(sums.nan_to_num_())
+    mean = sums[1] / sums[0]
+    return sums[3] / dist.get_world_size(), sums[2] / sums[0] - mean * mean
 
 
 def both_averaged(rows):
