@@ -38,7 +38,7 @@ def last_takes_the_rest(items, rank, world_size):
         (lambda items, rank, world_size: items[rank::world_size], "Correct"),
         (lambda items, rank, world_size: items, "item 0 belongs to ranks 0, 1, it should belong to one rank."),
         (lambda items, rank, world_size: items[rank::world_size] * 2, "on 2 ranks: rank 0 has item 0 2 times."),
-        (lambda items, rank, world_size: [torch.ones(2)], "tensor([1., 1.]) is in a share but not among the items."),
+        (lambda items, rank, world_size: [torch.ones(2)] * len(items), "tensor([1., 1.]) is in a share but not among"),
         (lambda items, rank, world_size: items[rank::4], "With 8 items on 2 ranks: nobody has items 2, 3, 6, 7."),
         (floor_share, "With 1 item on 2 ranks: nobody has item 0."),
         (
