@@ -1,9 +1,13 @@
 """Graders: the right answer passes, and each classic mistake gets its own sentence."""
 
+import time
+from functools import partial
+
 import pytest
+import torch
 
 from ranklab import check
-from ranklab.check import ranks
+from ranklab.check import data_parallel, ddp, grading, meeting_up, ranks
 
 pytestmark = pytest.mark.ranks
 
@@ -33,6 +37,8 @@ def last_takes_the_rest(items, rank, world_size):
     [
         (lambda items, rank, world_size: items[rank::world_size], "Correct"),
         (lambda items, rank, world_size: items, "item 0 belongs to ranks 0, 1, it should belong to one rank."),
+        (lambda items, rank, world_size: items[rank::world_size] * 2, "on 2 ranks: rank 0 has item 0 2 times."),
+        (lambda items, rank, world_size: [torch.ones(2)] * len(items), "tensor([1., 1.]) is in a share but not among"),
         (lambda items, rank, world_size: items[rank::4], "With 8 items on 2 ranks: nobody has items 2, 3, 6, 7."),
         (floor_share, "With 1 item on 2 ranks: nobody has item 0."),
         (
@@ -194,6 +200,7 @@ def right_place(rank, nodes):
         (lambda rank, nodes: {"local_world_size": nodes[0]}, "local_world_size is "),
         (lambda rank, nodes: {"world_size": len(nodes)}, "world_size is "),
         (lambda rank, nodes: {"nnodes": sum(nodes)}, "nnodes is "),
+        (lambda rank, nodes: {"nnodes": torch.ones(2)}, "nnodes is 1, your answer is tensor([1., 1.])."),
     ],
 )
 def test_cluster_numbers(notebook, capsys, change, sentence):
@@ -247,6 +254,10 @@ def trusts_the_launcher(local_rank, seen):
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
+        (
+            lambda local_rank, seen: ValuError if seen == [[4], [4]] else right_device(local_rank, seen),  # noqa: F821
+            "local rank 1 sees GPUs [4]. Your answer raised NameError: name 'ValuError' is not defined",
+        ),
         (right_device, "Correct: in all 23 cases"),
         (all_or_nobody, "Correct: in all 23 cases"),
         (
@@ -269,3 +280,18 @@ def trusts_the_launcher(local_rank, seen):
 )
 def test_device_index(capsys, answer, sentence):
     assert sentence in verdict(capsys, check.device_index, answer)
+
+
+@pytest.mark.parametrize(
+    ("module", "grader"),
+    [
+        (ranks, check.cluster_numbers),
+        (ranks, check.device_index),
+        (data_parallel, check.what_remains),
+        (ddp, check.training_calls),
+        (meeting_up, check.two_levels),
+    ],
+)
+def test_an_answer_in_the_notebook_has_a_deadline(notebook, capsys, monkeypatch, module, grader):
+    monkeypatch.setattr(module, "asked", partial(grading.asked, deadline=0.1))
+    assert "our answer did not come back within 0.1 s." in verdict(capsys, grader, lambda *_: time.sleep(60))

@@ -39,6 +39,21 @@ def ring_whole(tensor):
     return total
 
 
+def chain(tensor):
+    """Up to rank 0 and down again: few messages and bytes in all, and the ranks in the middle carry most."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    total, inbox = tensor.clone(), tensor.clone()
+    if rank < size - 1:
+        dist.recv(inbox, rank + 1)
+        total += inbox
+    if rank > 0:
+        dist.send(total, rank - 1)
+        dist.recv(total, rank - 1)
+    if rank < size - 1:
+        dist.send(total, rank + 1)
+    return total
+
+
 def everyone(tensor):
     rank, size = dist.get_rank(), dist.get_world_size()
     mine, total, inbox = tensor.clone(), tensor.clone(), tensor.clone()
@@ -110,7 +125,7 @@ OVER_PAR = (
 )
 NOT_THE_SAME_BITS = "rank 0 have the same sum but not the same bits."
 
-for function in (ring_right, ring_whole, everyone, doubling, collective, nothing):
+for function in (ring_right, ring_whole, chain, everyone, doubling, collective, nothing):
     function.__module__ = "__main__"  # travels by value: a rank cannot import this file
 
 
@@ -139,6 +154,7 @@ def test_the_right_ring_is_told_its_numbers_beside_par(notebook, capsys):
     [
         (ring_whole, OVER_PAR),
         (everyone, OVER_PAR),
+        (chain, "the sum is right, but rank 1 sent 8000 bytes, par is 5344: 4 chunks of at most 1336."),
         (collective, "your answer calls all_reduce; send and recv are enough."),
         (nothing, "the answer is nothing (None), a tensor is expected."),
         (MEAN, "That is the mean: 2 times as much is the sum."),

@@ -6,6 +6,8 @@ import ranklab
 
 pytestmark = pytest.mark.ranks
 
+GATHER, TRANSPOSE = ranklab.check.gather_uneven, ranklab.check.transpose
+
 ANSWERS = """
 def gathered(tensor):
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -46,6 +48,11 @@ def padded(tensor):
     return torch.cat([torch.nn.functional.pad(part, (0, longest - part.numel())) for part in parts])
 
 
+def in_floats(tensor):
+    whole = join(tensor)
+    return torch.empty(whole.shape).copy_(whole)
+
+
 def summed(tensor):
     parts = gathered(tensor)
     longest = max(part.numel() for part in parts)
@@ -73,6 +80,11 @@ def turned(rows):
     received = torch.empty_like(torch.stack(mine))
     dist.all_to_all_single(received, torch.stack(mine))
     return torch.cat(list(received), 1)
+
+
+def turned_in_floats(rows):
+    whole = turned(rows)
+    return torch.empty(whole.shape).copy_(whole)
 
 
 def gather_all(rows):
@@ -130,7 +142,7 @@ def told(capsys, grader, answer):
 
 
 def test_a_right_gather_is_told_its_score(capsys):
-    said = told(capsys, ranklab.check.gather_uneven, "join")
+    said = told(capsys, GATHER, "join")
     assert said == (
         "Correct: 24 cases on up to 4 ranks. The busiest rank sent 3 messages and 12000 bytes in the largest; "
         "par is 3 and 12000.\n"
@@ -138,47 +150,39 @@ def test_a_right_gather_is_told_its_score(capsys):
 
 
 @pytest.mark.parametrize(
-    ("answer", "sentence"),
+    ("grader", "answer", "sentence"),
     [
-        ("backwards", "all parts are there, in the order of ranks 1, 0."),
-        ("own_missing", "its own part is missing."),
-        ("alone", "it returns its own tensor alone."),
-        ("padded", "the padding is still in it: cut every part to its length."),
-        ("summed", "the parts are added up; they should stand one after the other."),
-        ("rank_zero", "only rank 0 returns it; every rank has to."),
-        ("waiting", "ranks 0, 1 wait for each other"),
+        (GATHER, "backwards", "all parts are there, in the order of ranks 1, 0."),
+        (GATHER, "own_missing", "its own part is missing."),
+        (GATHER, "alone", "it returns its own tensor alone."),
+        (GATHER, "padded", "the padding is still in it: cut every part to its length."),
+        (GATHER, "summed", "the parts are added up; they should stand one after the other."),
+        (GATHER, "in_floats", "elements of int64: rank 0: the dtype is float32, expected int64."),
+        (GATHER, "rank_zero", "only rank 0 returns it; every rank has to."),
+        (GATHER, "waiting", "ranks 0, 1 wait for each other"),
+        (TRANSPOSE, "own_rows", "it transposes its own rows only; the other ranks have the rest of its columns."),
+        (TRANSPOSE, "gather_all", "it returns all 2 rows of the transposed matrix; its own are 1."),
+        (TRANSPOSE, "not_turned", "the blocks have arrived; each still has to be transposed."),
+        (TRANSPOSE, "reversed_blocks", "all blocks are there, in the order of ranks 1, 0."),
+        (TRANSPOSE, "turned_in_floats", "rank 0: the dtype is float32, expected int64."),
+        (TRANSPOSE, "first_only", "only rank 0 returns it; every rank has to."),
+        (TRANSPOSE, "kept", "That is the rank's own tensor, unchanged."),
     ],
 )
-def test_a_wrong_gather_is_told_what_is_wrong(capsys, answer, sentence):
-    said = told(capsys, ranklab.check.gather_uneven, answer)
+def test_a_wrong_answer_is_told_what_is_wrong(capsys, grader, answer, sentence):
+    said = told(capsys, grader, answer)
     assert said.startswith("Not yet. With 2 ranks") and sentence in said
 
 
 def test_a_gather_without_messages_is_told_what_the_exercise_is_about(capsys):
-    said = told(capsys, ranklab.check.gather_uneven, "pickled")
+    said = told(capsys, GATHER, "pickled")
     assert said.startswith("Not yet. With 4 ranks and 1000, 999, 998, 997 elements of float32: the numbers are right")
 
 
 @pytest.mark.parametrize(("answer", "times"), [("turned", "1.0"), ("everything", "4.0")])
 def test_a_right_transposition_is_told_what_it_put_on_the_wire(capsys, answer, times):
-    said = told(capsys, ranklab.check.transpose, answer)
+    said = told(capsys, TRANSPOSE, answer)
     assert said == (
         f"Correct: 24 matrices on up to 4 ranks. The busiest rank put {times} times the par of 300000 bytes "
         "on the wire.\n"
     )
-
-
-@pytest.mark.parametrize(
-    ("answer", "sentence"),
-    [
-        ("own_rows", "it transposes its own rows only; the other ranks have the rest of its columns."),
-        ("gather_all", "it returns all 2 rows of the transposed matrix; its own are 1."),
-        ("not_turned", "the blocks have arrived; each still has to be transposed."),
-        ("reversed_blocks", "all blocks are there, in the order of ranks 1, 0."),
-        ("first_only", "only rank 0 returns it; every rank has to."),
-        ("kept", "That is the rank's own tensor, unchanged."),
-    ],
-)
-def test_a_wrong_transposition_is_told_what_is_wrong(capsys, answer, sentence):
-    said = told(capsys, ranklab.check.transpose, answer)
-    assert said.startswith("Not yet. With 2 ranks") and sentence in said

@@ -64,11 +64,11 @@ def test_threads_that_meet_pass(told, body):
                 "outputs[i] = replicas[i](chunks[i])",
                 "outputs.append(replicas[i](chunks[i]))",
             ),
-            "it is that of replica 1, in the order of finishing.",
+            "output 0 is not what replica 0 makes of chunk 0: it is that of replica 1, in the order of finishing.",
         ),
         (
             changed(BARE, "for thread in threads: thread.join()\n", ""),
-            "finished",
+            "With 2 replicas: your answer returned when 0 of 2 had finished: join the threads.",
         ),
         (
             changed(BARE, "    torch.set_grad_enabled(grad)\n", ""),
@@ -92,6 +92,14 @@ def test_threads_that_meet_pass(told, body):
         ),
         (changed(BARE, "return outputs", "return torch.cat(outputs)"), "your answer returned Tensor, not a list of 2"),
         (changed(BARE, "return outputs", "return outputs[:1]"), "your answer returned 1 outputs, not 2."),
+        (
+            changed(BARE, "return outputs", "return [output + 1000 for output in outputs]"),
+            "With 2 replicas: output 0 is not what replica 0 makes of chunk 0: it is another one.",
+        ),
+        (
+            changed(BARE, "return outputs", "import os\nreturn outputs if os.environ['RANK'] != '1' else None"),
+            "Not yet. On rank 1, with 2 replicas: your answer returned NoneType, not a list of 2 outputs.",
+        ),
         ("return replicas.x", "your answer raised AttributeError"),
         ("import threading; threading.Event().wait()", "After 5 s"),
     ],
@@ -160,7 +168,8 @@ def put(place, make):
         (put(2, lambda s, d, r: 0), "Replica 0 alone shares its memory with the module: one in place a step."),
         (put(3, lambda s, d, r: s), "replaced is 0, not 1. Each replica sets its own"),
         (lambda s, d, r: (s, s, s), "your answer has 3 numbers, not 4."),
-        (lambda s, d, r: None, "your answer raised TypeError"),
+        (lambda s, d, r: None, "With 1 step, 0 GPUs and 1 row: your answer is None, four numbers are expected."),
+        (lambda s, d, r: (torch.zeros(2), s, s, s), "calls is 1, not tensor([0., 0.])."),
         (lambda s, d, r: s // d, "your answer raised ZeroDivisionError"),
     ],
 )

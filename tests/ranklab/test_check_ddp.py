@@ -20,7 +20,18 @@ def statistics(rows):
     return mean.float(), (square - mean * mean).float()
 
 
+def in_64_bits(rows):
+    return tuple(each.double() for each in statistics(rows))
+
+
 def mean_of_means(rows):
+    sums = torch.stack([torch.full((3,), float(len(rows))), rows.sum(0), rows.square().sum(0), rows.mean(0)])
+    dist.all_reduce(sums.nan_to_num_())
+    mean = sums[1] / sums[0]
+    return sums[3] / dist.get_world_size(), sums[2] / sums[0] - mean * mean
+
+
+def both_averaged(rows):
     both = torch.stack([rows.mean(0), rows.var(0, correction=0)])
     dist.all_reduce(both)
     return both / dist.get_world_size()
@@ -88,7 +99,7 @@ def imports(notebook):
 
 def verdict(capsys, grader, answer):
     grader(answer)
-    return capsys.readouterr().out.strip()
+    return capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -96,7 +107,9 @@ def verdict(capsys, grader, answer):
     [
         (statistics, "Correct: 12 batches have the statistics of one process. You made 1 call, par 1."),
         (own_rows, "With 2 ranks and as many rows on each rank: rank 0: the mean: element 0"),
-        (mean_of_means, "rank 0: the variance: element 0 is"),
+        (in_64_bits, "rank 0: the mean: the dtype is float64, expected float32.\n"),
+        (mean_of_means, "That is the mean of the ranks' means: a rank with few rows counts too much."),
+        (both_averaged, "rank 0: the variance: element 0 is"),
         (mean_of_variances, "That is the mean of the ranks' variances: the ranks' means differ from one another too."),
         (weighted_by_nothing, "With 2 ranks and as many rows on each rank: rank 0: the variance: element 0 is"),
         (not_a_number, "A mean of no rows is not a number: send sums and counts."),
@@ -126,8 +139,12 @@ def test_batch_statistics(notebook, capsys, answer, sentence):
             lambda steps, micro, buffers: (steps, steps * micro * buffers + 2 * (steps > 1)),
             "With steps=3, micro=3, buffers=True: you say 11 calls of broadcast, DDP made 5.",
         ),
-        (lambda steps, micro, buffers: (steps,), "return two numbers, all_reduce and broadcast; DDP made (1, 0)."),
-        (lambda steps, micro, buffers: steps, "your answer raised TypeError"),
+        (
+            lambda steps, micro, buffers: (steps,),
+            "With steps=1, micro=1, buffers=False: your answer is (1,), two numbers are expected: calls of all_reduce",
+        ),
+        (lambda steps, micro, buffers: None, "your answer is None, two numbers are expected"),
+        (lambda steps, micro, buffers: (torch.ones(2), 0), "you say tensor([1., 1.]) calls of all_reduce, DDP made 1."),
         (lambda steps, micro: (steps, 0), "your answer raised TypeError"),
     ],
 )

@@ -1,8 +1,11 @@
 """Graders of the chapter on meeting up: the right answer passes, each classic mistake gets its own sentence."""
 
+import socket
+
 import pytest
 
 from ranklab import check
+from ranklab.check import meeting_up
 
 pytestmark = pytest.mark.ranks
 
@@ -91,6 +94,28 @@ def test_the_readers_group_is_made_again(uneven, capsys):
     assert again.error is None, again.error
 
 
+def test_a_group_that_cannot_be_made_again_is_told(uneven, capsys, monkeypatch):
+    def refused(port):
+        raise ConnectionError("no store")
+
+    refused.__module__ = "__main__"
+    monkeypatch.setattr(meeting_up.smaller, "connect", refused)
+    assert uneven.px("import torch.distributed as dist\ndist.init_process_group()").error is None
+    said = verdict(capsys, check.how_to_meet, told())
+    assert said.endswith('\nYour process group could not be made again: call dist.init_process_group("gloo").')
+
+
+def test_nobody_else_takes_the_port_before_the_ranks_meet(monkeypatch):
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    port = meeting_up._hold_port()
+    with pytest.raises(OSError, match="in use"), socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", port))
+    meeting_up._leave()
+    with socket.socket() as stranger:
+        stranger.bind(("127.0.0.1", port))
+
+
 def levels(nodes):
     ends = [sum(nodes[: node + 1]) for node in range(len(nodes))]
     inner = [list(range(end - count, end)) for end, count in zip(ends, nodes, strict=True)]
@@ -116,6 +141,9 @@ def equal_nodes(nodes):
         (lambda nodes: (levels(nodes)[0], [g[-1] for g in levels(nodes)[0]]), "are [0, 3], your answer is [2, 3]."),
         (lambda nodes: (levels(nodes)[0][:1], [0]), "there are 2 nodes, your answer has 1 groups for them."),
         (lambda nodes: None, "return two lists: the ranks of each node, and the first ranks of the nodes."),
+        (lambda nodes: ([nodes], 0), "return two lists: the ranks of each node, and the first ranks of the nodes."),
+        (lambda nodes: nodes[9], "With nodes=[3, 1]: your answer raised IndexError: list index out of range"),
+        (lambda nodes: (map(iter, levels(nodes)[0]), iter(levels(nodes)[1])), "Correct: added up over two levels"),
         (lambda nodes: 1 / 0, "your answer raised ZeroDivisionError"),
         (
             lambda nodes: levels(nodes) if nodes == [3, 1] else equal_nodes(nodes),

@@ -41,7 +41,11 @@ def one_by_one(tensor):
         message.wait()
 
 
-for function in (summed, globals()["stuck"], globals()["absent"], raising, one_by_one):
+def refused(round_):
+    raise ConnectionError("no store")
+
+
+for function in (summed, globals()["stuck"], globals()["absent"], raising, one_by_one, refused):
     function.__module__ = "__main__"  # travels by value: a rank cannot import this file
 
 
@@ -88,11 +92,21 @@ def test_the_reader_finds_the_group_again(notebook, group):
     assert shown.text == ("ranks 0–3   4" if group == "with a group" else "ranks 0–3   None")
 
 
+def test_a_group_that_cannot_be_made_again_is_told(notebook, capsys, monkeypatch):
+    notebook.px("import torch.distributed as dist\nif not dist.is_initialized(): dist.init_process_group()")
+    monkeypatch.setattr(worlds.smaller, "rejoin", refused)
+    assert worlds.attempts(summed, list(worlds.awkward(sizes=[2]))) is not None
+    assert capsys.readouterr().out == (
+        'Your process group could not be made again: call dist.init_process_group("gloo").\n'
+    )
+    assert notebook.px('dist.init_process_group("gloo")').error is None
+
+
 def test_an_answer_that_waits_is_told_and_the_group_is_there_again(notebook, capsys):
     notebook.px("import torch.distributed as dist\nif not dist.is_initialized(): dist.init_process_group()")
     assert worlds.attempts(globals()["stuck"], list(worlds.awkward(sizes=[3])), deadline=1.0) is None
     assert capsys.readouterr().out.startswith("Not yet. With 3 ranks: After 1 s: ranks 0–2 wait for each other: ")
-    assert "4" in notebook.px("print(dist.get_world_size())").text
+    assert notebook.px("print(dist.get_world_size())").text == "ranks 0–3   4"
 
 
 def test_a_rank_that_does_not_call_is_told(notebook, capsys):

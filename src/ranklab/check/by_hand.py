@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ..cells.trace import describe
 from ..layout import name_ranks
 from ..meter import meter
-from ..world import current
-from .worlds import SIZES, Case, attempts, difference
+from .worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,13 +47,13 @@ def average_gradients(answer: Callable[[Module], None]) -> None:
     Args:
         answer: ``average_gradients(model)`` runs on every rank after ``backward()``, inside a process group of 2, 3
             and 4 ranks. It leaves in every trainable parameter's ``grad`` the mean over all ranks, where a rank that
-            has no gradient counts as zeros. Frozen parameters keep ``None``; one that no rank used may keep it too.
-            Par is one call for each dtype.
+            has no gradient counts as zeros. Frozen parameters keep ``None``. Par is one call for each dtype.
 
     Exercise of the chapter *by-hand*.
     """
-    sizes = [size for size in SIZES if size <= current().size]
-    cases = [Case(size, ((kind,),) * size, words) for size in sizes for kind, words in MODELS.items()]
+    if not (groups := sizes()):
+        return
+    cases = [Case(size, ((kind,),) * size, words) for size in groups for kind, words in MODELS.items()]
     tried = attempts(functools.partial(_average, answer), cases)
     if tried is None:
         return
@@ -66,7 +65,7 @@ def average_gradients(answer: Callable[[Module], None]) -> None:
             return
         calls, par = calls + left[0].calls, par + _par(kind)[0]
     print(
-        f"Correct: {len(MODELS)} models on {_listed(sizes)} ranks. "
+        f"Correct: {len(MODELS)} models on {_listed(groups)} ranks. "
         f"You made {calls} calls in all, par is {par}: one for each dtype."
     )
 
@@ -177,10 +176,12 @@ def _par(kind: str) -> tuple[int, int]:
 
 
 def _over_par(kind: str, left: _Averaged) -> str:
-    """Say that a tied weight travelled twice, or that joining dtypes widened one; more calls are told, and pass."""
+    """Say that a tied weight travelled twice, or a dtype was widened or narrowed; more calls are told, and pass."""
     calls, par = _par(kind)
     if left.calls < calls and left.bytes > par:
         return f"the means are right, but {left.bytes} bytes travelled, par is {par}: joined, float32 became float64."
+    if left.bytes < par:
+        return f"{left.bytes} bytes travelled, the gradients have {par}: a wide dtype was narrowed on the way."
     if kind == "tied" and left.bytes >= par + _model(kind)["first"].weight.nbytes:
         return f"the means are right, but {left.bytes} bytes travelled, par is {par}: a tied weight is one parameter."
     return ""
@@ -200,11 +201,12 @@ def weighted_loss(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
 
     Exercise of the chapter *by-hand*.
     """
+    if not (groups := sizes()):
+        return
     cases = [
         Case(size, tuple((counts, rank) for rank in range(size)), f"{_listed(counts)} targets that count")
-        for size, tried in COUNTS.items()
-        if size <= current().size
-        for counts in tried
+        for size in groups
+        for counts in COUNTS[size]
     ]
     done = attempts(functools.partial(_backward, answer), cases)
     if done is None:
@@ -215,9 +217,8 @@ def weighted_loss(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
             print(f"Not yet. With {case}: {problem}")
             return
     calls, sent = (max(ranks[0].result[place] for ranks in done) for place in (1, 2))
-    sizes = sorted({case.size for case in cases})
     print(
-        f"Correct: {len(cases)} batches on {_listed(sizes)} ranks. "
+        f"Correct: {len(cases)} batches on {_listed(groups)} ranks. "
         f"Your loss makes {calls} call{'s' * (calls != 1)} of {sent} bytes, par is 1 of 4."
     )
 
@@ -251,6 +252,8 @@ def _backward(answer: Callable, counts: Sequence[int], rank: int) -> tuple[Tenso
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1 or not loss.requires_grad:
         raise TypeError("weighted_loss should return a tensor of one element that backward() can start from")
     loss.backward()
+    if matrix.grad is None:
+        raise ValueError("no gradient reaches the losses: compute the loss from them, not from item() or detach()")
     return matrix.grad, sum(counted.calls.values()), sum(counted.payload.values())
 
 
@@ -270,7 +273,10 @@ def _wrong_loss(case: Case, got: Tensor) -> str:
     total = _alone(counts, lambda losses, weights: (torch.cat(losses) * torch.cat(weights)).sum())
     weight = sum(float(_losses(counts, rank, _matrix())[1].sum()) for rank in range(size))
     if got.isnan().any():
-        return f"the gradient is NaN: the weights of rank {counts.index(0)} are all 0, and 0 / 0 is NaN."
+        empty = [rank for rank, count in enumerate(counts) if not count]
+        if not empty:
+            return "the gradient is NaN, and no rank's weights are all 0."
+        return f"the gradient is NaN: the weights of {name_ranks(empty)} are all 0, and 0 / 0 is NaN."
     if not (told := difference(got, total / weight)):
         return ""
     means = _alone(

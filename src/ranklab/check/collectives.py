@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..world import current
-from .worlds import SIZES, Case, attempts, awkward, difference
+from .worlds import Case, attempts, awkward, difference, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,13 +20,15 @@ def gather_uneven(answer: Callable[[Tensor], Tensor]) -> None:
     """Grade an all_gather for tensors of different lengths, written with send and recv, on 2, 3 and 4 ranks.
 
     Args:
-        answer: ``gather_uneven(tensor)`` is called on every rank with a tensor of one dimension, as long as no other
-            rank's, sometimes empty; it returns all of them, joined in the order of ranks.
+        answer: ``gather_uneven(tensor)`` is called on every rank with a tensor of one dimension and of its own length,
+            sometimes as long as another's, sometimes empty; it returns all of them, joined in the order of ranks.
 
     Par is N − 1 messages and N − 1 times the bytes of the rank's own tensor. A collective may tell the lengths.
 
     Exercise of the chapter *collectives*.
     """
+    if not sizes():
+        return
     cases = [_uneven(case, number % 2) for number, case in enumerate(awkward())]
     tried = attempts(answer, cases)
     if tried is None:
@@ -38,7 +39,7 @@ def gather_uneven(answer: Callable[[Tensor], Tensor]) -> None:
             print(f"Not yet. With {case}: {told}")
             return
     case, ranks = max(zip(cases, tried, strict=True), key=lambda pair: (pair[0].size, pair[0].arguments[0][0].numel()))
-    own = max(tensor.numel() * tensor.element_size() for (tensor,) in case.arguments)
+    own = max(tensor.nbytes for (tensor,) in case.arguments)
     if not any(attempt.messages for attempt in ranks):
         print(f"Not yet. With {case}: the numbers are right, but no rank sent a message: build it from send and recv.")
         return
@@ -61,7 +62,9 @@ def transpose(answer: Callable[[Tensor], Tensor]) -> None:
 
     Exercise of the chapter *collectives*.
     """
-    cases = list(_matrices())
+    if not (groups := sizes()):
+        return
+    cases = list(_matrices(groups))
     tried = attempts(answer, cases)
     if tried is None:
         return
@@ -71,7 +74,7 @@ def transpose(answer: Callable[[Tensor], Tensor]) -> None:
             return
     case, ranks = cases[-1], tried[-1]
     rows = case.arguments[0][0]
-    par = rows.numel() * rows.element_size() * (case.size - 1) // case.size
+    par = rows.nbytes * (case.size - 1) // case.size
     wires = [attempt.wire for attempt in ranks]
     score = ""
     if None not in wires:
@@ -91,12 +94,10 @@ def _uneven(case: Case, reverse: int) -> Case:
     return Case(case.size, tuple(cut), f"{lengths} elements of {kind}{strided}")
 
 
-def _matrices() -> Iterator[Case]:
+def _matrices(groups: Sequence[int]) -> Iterator[Case]:
     import torch
 
-    for size, (own, other), plain in itertools.product(SIZES, BLOCKS, (False, True)):
-        if size > current().size:
-            continue
+    for size, (own, other), plain in itertools.product(groups, BLOCKS, (False, True)):
         shape = (size * own, size * other)
         dtype = torch.float32 if plain else torch.int64
         whole = torch.arange(shape[0] * shape[1], dtype=dtype).reshape(shape)
@@ -164,4 +165,4 @@ def _why_transposed(got: Any, parts: Sequence[Tensor], rank: int) -> str:
 
 
 def _same(got: Tensor, other: Tensor) -> bool:
-    return got.shape == other.shape and bool((got == other).all())
+    return (got.shape, got.dtype) == (other.shape, other.dtype) and bool((got == other).all())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-from ..cells.trace import describe
+from ..meter import meter
+from .grading import asked
 from .smaller import Attempt
-from .worlds import SIZES, Case, attempts, difference
+from .worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -26,18 +28,20 @@ def batch_statistics(answer: Callable[[Tensor], Sequence[Tensor]]) -> None:
 
     Args:
         answer: ``batch_statistics(rows)`` runs on every rank, inside a process group of 2, 3 and 4 ranks, with rows of
-            three float32 columns: as many on each rank, different numbers, none, and columns far from zero. It returns
-            the mean and the biased variance of each column over all rows, and makes one collective call.
+            three float32 columns: as many on each rank, different numbers, none, and columns far from zero. It returns,
+            as float32, the mean and the biased variance of each column over all rows, and makes one collective call.
 
     Exercise of the chapter *ddp*.
     """
+    if not (groups := sizes()):
+        return
     cases = [
         Case(size, tuple((_rows(rank, count),) for rank, count in enumerate(counts[:size])), words)
-        for size in _sizes()
+        for size in groups
         for words, counts in ROWS.items()
     ]
     cases += [
-        Case(size, tuple((_rows(rank, 6) + 1000,) for rank in range(size)), "columns near 1000") for size in _sizes()
+        Case(size, tuple((_rows(rank, 6) + 1000,) for rank in range(size)), "columns near 1000") for size in groups
     ]
     cases.sort(key=lambda case: case.size)
     tried = attempts(answer, cases)
@@ -81,7 +85,7 @@ def _known(name: str, got: Any, shards: Sequence[Tensor], whole: Tensor) -> str:
     """Recognise the classic mistakes; "" for a new one."""
     import torch
 
-    if not isinstance(got, torch.Tensor) or got.shape != whole.shape[1:]:
+    if not isinstance(got, torch.Tensor) or (got.shape, got.dtype) != (whole.shape[1:], torch.float32):
         return ""
     if got.isnan().any():
         return " A mean of no rows is not a number: send sums and counts."
@@ -109,7 +113,9 @@ def training_calls(answer: Callable[[int, int, bool], tuple[int, int]]) -> None:
 
     Exercise of the chapter *ddp*.
     """
-    cases = [Case(_sizes()[-1], tuple(loop for _ in range(_sizes()[-1])), "") for loop in LOOPS]
+    if not (groups := sizes()):
+        return
+    cases = [Case(groups[-1], (loop,) * groups[-1], "") for loop in LOOPS]
     tried = attempts(_train, cases)
     if tried is None:
         return
@@ -117,27 +123,26 @@ def training_calls(answer: Callable[[int, int, bool], tuple[int, int]]) -> None:
         counted = ranks[0].result
         steps, micro, buffers = loop
         words = f"steps={steps}, micro={micro}, buffers={buffers}"
-        try:
-            predicted = tuple(answer(*loop))
-        except Exception as error:
-            print(f"Not yet. With {words}: your answer raised {describe(error)}")
-            return
-        if predicted != counted:
-            for name, said, was in zip(("all_reduce", "broadcast"), predicted, counted, strict=False):
-                if said != was:
-                    print(f"Not yet. With {words}: you say {said} calls of {name}, DDP made {was}.")
-                    return
-            print(f"Not yet. With {words}: return two numbers, all_reduce and broadcast; DDP made {counted}.")
+        predicted, problem = asked(answer, *loop)
+        if problem := problem or _calls_problem(predicted, counted):
+            print(f"Not yet. With {words}: {problem}")
             return
     print(f"Correct: in {len(LOOPS)} loops DDP called what you said.")
+
+
+def _calls_problem(predicted: Any, counted: Sequence[int]) -> str:
+    if not isinstance(predicted, (list, tuple)) or len(predicted) != 2:
+        return f"your answer is {predicted!r}, two numbers are expected: calls of all_reduce and of broadcast."
+    for name, said, was in zip(("all_reduce", "broadcast"), predicted, counted, strict=True):
+        if not isinstance(said, Number) or said != was:
+            return f"you say {said!r} calls of {name}, DDP made {was}."
+    return ""
 
 
 def _train(steps: int, micro: int, buffers: bool) -> tuple[int, int]:
     """Run the loop on a rank and count; the calls of DDP's construction are not among them."""
     import torch
     from torch.nn.parallel import DistributedDataParallel
-
-    from ..meter import meter
 
     module = torch.nn.Linear(2, 1)
     if buffers:
@@ -149,9 +154,3 @@ def _train(steps: int, micro: int, buffers: bool) -> tuple[int, int]:
                 with ddp.no_sync() if number < micro - 1 else nullcontext():
                     ddp(torch.ones(1, 2)).sum().backward()
     return counted.calls["all_reduce"], counted.calls["broadcast"]
-
-
-def _sizes() -> list[int]:
-    from ..world import current
-
-    return [size for size in SIZES if size <= current().size]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import operator
 import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from ..cells.trace import describe
+from ..engines.ports import reserve_port
 from ..layout import places
 from ..world import current
 from . import smaller
-from .grading import on_ranks
+from .grading import asked, on_ranks
+from .worlds import MEETING, rejoin
 
-MEETING = 30.0  # seconds for what the answer has no part in
+if TYPE_CHECKING:
+    import socket
+
 PATIENCE = timedelta(seconds=5)  # of a meeting that the answer's arguments make
 CLUSTERS = ((2, 2), (1, 3), (2, 3, 1), (1, 1, 1))
 # How the program was started, and whether all ranks shall meet; otherwise each is alone.
@@ -29,6 +33,7 @@ SITUATIONS = (
     ("With plain python in a shell of salloc", False),
 )
 LAUNCHERS = ("SLURM_", "RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
+_held: socket.socket | None = None  # on rank 0: the port where ranks are told to meet, until they have met
 
 
 def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> None:
@@ -52,13 +57,13 @@ def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> Non
             )
     finally:
         port, had_group = opened[0]
-        if had_group and on_ranks(smaller.connect, port, deadline=MEETING) is not None:
-            current().call(smaller.rejoin, "after how_to_meet", timeout=MEETING)
+        if had_group:
+            rejoin(port)
 
 
 def _meets_everywhere(answer: Callable) -> bool:
     for number, (where, together) in enumerate(SITUATIONS):
-        ports = on_ranks(_free_port)
+        ports = on_ranks(_hold_port)
         told = ports and on_ranks(_arguments, answer, number, ports[0])
         if not told:
             return False
@@ -107,35 +112,40 @@ def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], 
     Exercise of the chapter *meeting-up*.
     """
     world = current()
+    own = None  # the groups for the ranks that run
     for nodes in (tuple(world.nodes), *CLUSTERS):
-        if problem := _levels_problem(answer, nodes):
+        given, problem = asked(answer, list(nodes))
+        if not problem:
+            levels, problem = asked(_lists, given)  # what comes out of a generator is the answer's as well
+        if problem := problem or _levels_problem(levels, nodes):
             print(f"Not yet. With nodes={list(nodes)}: {problem}")
             return
-    levels = answer(list(world.nodes))
-    totals = on_ranks(_add_in_levels, *levels, deadline=MEETING)
+        own = own or levels
+    totals = on_ranks(_add_in_levels, *own, deadline=MEETING)
     if totals is None:
         return
-    alone = sum(range(1, world.size + 1))
-    if totals != [alone] * world.size:
-        print(f"Not yet. Added up over your groups the ranks have {totals}, one process has {alone}.")
-        return
-    flat, cut = _connections([range(world.size)]), _connections([*levels[0], levels[1]])
+    flat, cut = _connections([range(world.size)]), _connections([*own[0], own[1]])
     print(
-        f"Correct: added up over two levels, every rank has {alone}, as one process. "
+        f"Correct: added up over two levels, every rank has {totals[0]}, as one process. "
         f"The groups need {cut} connections, one group of all {flat}."
     )
 
 
-def _levels_problem(answer: Callable, nodes: Sequence[int]) -> str:
+def _lists(given: Any) -> tuple[list[list[int]], list[int]] | None:
+    """Return an answer as lists of whole numbers, None where it is something else."""
+    try:
+        inner, leaders = given
+        return [[operator.index(rank) for rank in group] for group in inner], [operator.index(rank) for rank in leaders]
+    except (TypeError, ValueError):
+        return None
+
+
+def _levels_problem(levels: tuple[list[list[int]], list[int]] | None, nodes: Sequence[int]) -> str:
+    if levels is None:
+        return "return two lists: the ranks of each node, and the first ranks of the nodes."
+    inner, leaders = levels
     by_node = [[p.rank for p in places(nodes) if p.node_rank == node] for node in range(len(nodes))]
     first = [ranks[0] for ranks in by_node]
-    try:
-        given = answer(list(nodes))
-        inner, leaders = [list(group) for group in given[0]], list(given[1])
-    except (TypeError, IndexError):
-        return "return two lists: the ranks of each node, and the first ranks of the nodes."
-    except Exception as error:
-        return f"your answer raised {describe(error)}"
     if len(inner) != len(nodes):
         return f"there are {len(nodes)} nodes, your answer has {len(inner)} groups for them."
     for node, (mine, wanted) in enumerate(zip(inner, by_node, strict=True)):
@@ -160,18 +170,26 @@ def _connections(groups: Sequence[Sequence[int]]) -> int:
 
 
 def _leave() -> bool:
-    """Leave every group, and forget the tries that failed: ranks that count unequally never meet again."""
+    """Leave every group and give the port back; forget the tries that failed: who counts unequally meets no more."""
+    global _held
     import torch.distributed as dist
 
+    if _held:
+        _held.close()
+        _held = None
     if dist.is_initialized():
         dist.destroy_process_group()
     dist.distributed_c10d._world.group_count = 0  # as destroy_process_group does
     return True
 
 
-def _free_port() -> int:
-    with socket.create_server((os.environ["MASTER_ADDR"], 0)) as server:
-        return server.getsockname()[1]
+def _hold_port() -> int:
+    """Hold a free port on rank 0, so that nobody else takes it before the ranks meet there; 0 on other ranks."""
+    global _held
+    if os.environ["RANK"] != "0":
+        return 0
+    _held = reserve_port(os.environ["MASTER_ADDR"])
+    return _held.getsockname()[1]
 
 
 def _environment(situation: int, port: int) -> dict[str, str]:

@@ -6,13 +6,14 @@ import os
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
-from ..cells.trace import cut_traceback, describe
+from ..cells.trace import describe
 from ..layout import Place, name_ranks, places
 from ..world import current
-from .grading import on_ranks
+from .grading import Raised, asked, on_ranks, safely
+from .worlds import sizes
 
 LENGTHS = (0, 1, 8, 10)
 ROUNDS = 2
@@ -41,16 +42,18 @@ def my_share(answer: Callable[[list, int, int], list]) -> None:
 
 
 def _share_problem(items: list, shares: list) -> str:
-    if raised := [rank for rank, share in enumerate(shares) if isinstance(share, _Raised)]:
+    if raised := [rank for rank, share in enumerate(shares) if isinstance(share, Raised)]:
         return f"{name_ranks(raised[:1])} raised {shares[raised[0]].words}"
     for rank, share in enumerate(shares):
         if not isinstance(share, list):
             return f"rank {rank} returned {type(share).__name__}, not a list."
-    if strangers := [item for share in shares for item in share if item not in items]:
+    if strangers := [item for share in shares for item in share if not isinstance(item, int) or item not in items]:
         return f"{strangers[0]!r} is in a share but not among the items."
     owners = Counter(item for share in shares for item in share)
     if doubled := [item for item, count in owners.items() if count > 1]:
         who = [rank for rank, share in enumerate(shares) if doubled[0] in share]
+        if len(who) == 1:
+            return f"rank {who[0]} has item {doubled[0]} {owners[doubled[0]]} times."
         return f"item {doubled[0]} belongs to {name_ranks(who)}, it should belong to one rank."
     if lost := [item for item in items if item not in owners]:
         return f"nobody has {'item' if len(lost) == 1 else 'items'} {', '.join(map(str, lost))}."
@@ -70,6 +73,8 @@ def sum_on_rank_zero(answer: Callable[[int], int | None]) -> None:
 
     Exercise of the chapter *your-first-ranks*.
     """
+    if not sizes():
+        return
     # Importing torch and meeting take their time; the deadline is for the answer alone.
     if on_ranks(_make_group, deadline=None) is None:
         return
@@ -112,6 +117,8 @@ def draw_cluster(seed: int) -> list[int]:
 
     Returns:
         Processes on each node: two or three nodes, four to six processes in all.
+
+    Used in the chapter *rank-local-rank-world-size*.
     """
     chance = random.Random(seed)
     while True:
@@ -142,16 +149,15 @@ def cluster_numbers(answer: Callable[[int, list[int]], Mapping[str, int]]) -> No
 
 
 def _place_problem(answer: Callable, truth: Place, nodes: list[int]) -> str:
-    try:
-        given = answer(truth.rank, nodes)
-    except Exception as error:
-        return f"your answer raised {describe(error)}"
+    given, problem = asked(answer, truth.rank, nodes)
+    if problem:
+        return problem
     if not isinstance(given, Mapping):
         return f"your answer is {given!r}, not a dictionary."
     for name in NUMBERS:
         if name not in given:
             return f"your answer has no {name!r}."
-        if given[name] != getattr(truth, name):
+        if not isinstance(given[name], Number) or given[name] != getattr(truth, name):
             return f"{name} is {getattr(truth, name)}, your answer is {given[name]!r}."
     return ""
 
@@ -175,10 +181,13 @@ def device_index(answer: Callable[[int, list[list[int]]], int]) -> None:
 
 def _device_problem(answer: Callable, local_rank: int, seen: list[list[int]], wanted: int | None) -> str:
     visible = list(seen[local_rank])
-    try:
-        index = answer(local_rank, seen)
-    except Exception as error:
-        return "" if wanted is None else f"Your answer raised {describe(error)}"
+    index, problem = asked(_index_or_refusal, answer, local_rank, seen)
+    if isinstance(index, Raised):
+        if wanted is None:
+            return ""
+        problem = f"your answer raised {index.words}"
+    if problem:
+        return problem[0].upper() + problem[1:]
     if wanted is None:
         return f"None is its own: the others see the same. Your answer is {index!r} instead of an error."
     if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(visible):
@@ -186,6 +195,16 @@ def _device_problem(answer: Callable, local_rank: int, seen: list[list[int]], wa
     if visible[index] != wanted:
         return f"Your answer is index {index}, GPU {visible[index]}, which belongs to another rank."
     return ""
+
+
+def _index_or_refusal(answer: Callable, local_rank: int, seen: list[list[int]]) -> Any:
+    """Return the answer, or the error that it raised on purpose; a misspelt name is none."""
+    try:
+        return answer(local_rank, seen)
+    except NameError:
+        raise
+    except Exception as error:
+        return Raised(describe(error))
 
 
 # How the job is launched, what each process of the node sees, and the GPU that each process should take. Where there
@@ -201,27 +220,13 @@ LAUNCHES: list[tuple[str, Sequence[Sequence[int]], Mapping[int, int | None]]] = 
 CASES = [(case, seen, rank, wanted) for case, seen, own in LAUNCHES for rank, wanted in own.items()]
 
 
-# -- what runs on a rank, and how it comes back ------------------------------------------------------------------
-
-
-@dataclass
-class _Raised:
-    """An error in the place of an answer: ``words`` says what was raised, and where in the reader's cell."""
-
-    words: str
+# -- what runs on a rank -----------------------------------------------------------------------------------------
 
 
 def _call_with_places(answer: Callable, items: list) -> dict[int, Any]:
     """Answer for this rank in every world that is large enough to have it."""
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    shares = {}
-    for size in range(rank + 1, world_size + 1):
-        try:
-            shares[size] = answer(list(items), rank, size)
-        except Exception as error:
-            where = [line for line in cut_traceback(error)[:-1] if line.startswith("line")]
-            shares[size] = _Raised(", ".join([describe(error), *where[-1:]]))
-    return shares
+    return {size: safely(answer, list(items), rank, size) for size in range(rank + 1, world_size + 1)}
 
 
 def _make_group() -> None:

@@ -90,7 +90,11 @@ def attempt(answer: Any, round_: str, size: int, cases: Sequence[tuple]) -> list
 
 
 def rejoin(round_: str) -> None:
-    """Make a group of all ranks again, as the reader had one."""
+    """Make a group of all ranks again, as the reader had one.
+
+    Args:
+        round_: a name that no earlier round had.
+    """
     import torch.distributed as dist
 
     if not dist.is_initialized():

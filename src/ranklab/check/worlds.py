@@ -47,13 +47,12 @@ def sizes() -> list[int]:
     return found
 
 
-def awkward(more: Callable[[int, int], tuple] = lambda rank, size: (), sizes: Sequence[int] = SIZES) -> Iterator[Case]:
+def awkward(sizes: Sequence[int] = SIZES) -> Iterator[Case]:
     """Yield cases with tensors that break answers: empty, one element, lengths that do not divide, integers, a column.
 
     Every value is a small whole number, so that a sum is exact in whatever order it is added.
 
     Args:
-        more: further arguments of a rank: ``more(rank, size)``.
         sizes: the world sizes to try; those that the notebook has not are left out.
     """
     import torch
@@ -64,7 +63,7 @@ def awkward(more: Callable[[int, int], tuple] = lambda rank, size: (), sizes: Se
         kinds = [(length, torch.float32, True) for length in LENGTHS]
         kinds += [(7, torch.int64, True), (7, torch.float64, True), (10, torch.float32, False)]
         for length, dtype, contiguous in kinds:
-            given = tuple((_tensor(rank, length, dtype, contiguous), *more(rank, size)) for rank in range(size))
+            given = tuple((_tensor(rank, length, dtype, contiguous),) for rank in range(size))
             kind = str(dtype).removeprefix("torch.")
             words = (
                 f"{length} element{'s' * (length != 1)} of {kind}{'' if contiguous else ', every other of a tensor'}"
@@ -111,8 +110,23 @@ def attempts(
             break
         done += [[results[rank][number] for rank in range(size)] for number in range(len(given))]
     if had_group:
-        current().call(smaller.rejoin, _round(), timeout=MEETING)
+        rejoin()
     return None if problem else done
+
+
+def rejoin(port: int | None = None) -> None:
+    """Make the reader's group of all ranks again; where it cannot be made, say what to do.
+
+    Args:
+        port: of the store on rank 0, where the ranks have to connect to it first.
+    """
+    problem = ""
+    if port is not None:
+        _, problem = current().call(smaller.connect, port, timeout=MEETING)
+    if not problem:
+        _, problem = current().call(smaller.rejoin, _round(), timeout=MEETING)
+    if problem:
+        print('Your process group could not be made again: call dist.init_process_group("gloo").')
 
 
 def _round() -> str:

@@ -1,0 +1,35 @@
+"""Graders whose answers talk to other ranks, in a notebook with one rank: they say what to do, and raise nothing."""
+
+import pytest
+
+from ranklab import check
+
+pytestmark = pytest.mark.ranks
+
+TOGETHER = (
+    check.average_gradients,
+    check.batch_statistics,
+    check.few_messages,
+    check.gather_uneven,
+    check.ring_sum,
+    check.sum_on_rank_zero,
+    check.training_calls,
+    check.transpose,
+    check.weighted_loss,
+)
+
+
+@pytest.fixture(scope="module")
+def one_rank(bare_notebook):
+    started = bare_notebook.run("world = ranklab.start(1)")
+    assert started.error is None, started.error
+    yield bare_notebook
+    bare_notebook.run("world.stop()")
+
+
+@pytest.mark.parametrize("grader", TOGETHER, ids=lambda grader: grader.__name__)
+def test_one_rank_is_told_to_start_more(one_rank, capsys, grader):
+    grader(lambda *_: None)
+    assert capsys.readouterr().out == (
+        "Not yet. This exercise needs at least two ranks: world.stop(), then world = ranklab.start(4).\n"
+    )
