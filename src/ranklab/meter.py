@@ -1,8 +1,10 @@
 """A meter for what a rank says to the others: calls, messages and bytes, counted while a block of code runs.
 
-It wraps nothing. torch sends every collective through its dispatcher, where a ``TorchDispatchMode`` sees it pass
-(torch/utils/_python_dispatch.py, 2.13), also those that DistributedDataParallel makes from C++; and the kernel counts
-the bytes of every TCP connection by itself.
+It wraps nothing. torch sends the collectives of a process group through its dispatcher, where a ``TorchDispatchMode``
+sees them pass (torch/utils/_python_dispatch.py, 2.13): those of ``torch.distributed``, those that
+DistributedDataParallel makes from C++, the functional ones, and what an operation on a DTensor needs. What does not
+pass there is not seen: calls of another thread, and torch's symmetric memory. The kernel counts the bytes of every TCP
+connection by itself.
 """
 
 from __future__ import annotations
@@ -11,13 +13,14 @@ import math
 import os
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from .errors import WorldError
 from .wire import written
 
-# How torch's dispatcher calls an operation (torch/csrc/distributed/c10d/Ops.cpp, 2.13): its public name, and which
-# argument holds what the rank gives; broadcast_ and recv_ have one tensor for both ways.
+# How torch's dispatcher calls an operation (torch/csrc/distributed/c10d/Ops.cpp and Functional.cpp, 2.13): its public
+# name, and which argument holds what the rank gives; broadcast_ and recv_ have one tensor for both ways.
 OPERATIONS = {
     "allreduce_": ("all_reduce", 0),
     "allreduce_coalesced_": ("all_reduce_coalesced", 0),
@@ -39,8 +42,26 @@ OPERATIONS = {
     "recv_any_source_": ("recv", 0),
     "barrier": ("barrier", None),
     "monitored_barrier_": ("monitored_barrier", None),
+    # torch.distributed._functional_collectives, with which DTensor talks too
+    "all_reduce": ("all_reduce", 0),
+    "all_reduce_": ("all_reduce", 0),
+    "all_reduce_coalesced": ("all_reduce_coalesced", 0),
+    "all_reduce_coalesced_": ("all_reduce_coalesced", 0),
+    "broadcast": ("broadcast", 0),
+    "all_gather_into_tensor": ("all_gather_single", 0),
+    "all_gather_into_tensor_out": ("all_gather_single", 0),
+    "all_gather_into_tensor_coalesced": ("all_gather_single", 0),
+    "reduce_scatter_tensor": ("reduce_scatter_single", 0),
+    "reduce_scatter_tensor_out": ("reduce_scatter_single", 0),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter_single", 0),
+    "all_to_all_single": ("all_to_all_single", 0),
+    "shard_dim_alltoall": ("all_to_all_single", 0),
+    "isend": ("send", 0),
+    "irecv": ("recv", 0),
 }
-NO_COMMUNICATION = "check_for_nan"
+BATCH = "batch_p2p_ops"  # names its operations, "isend" or "irecv", in its first argument; their tensors are its fourth
+GROUPS = {"c10d", "_c10d_functional", "_dtensor"}  # the dispatcher's namespaces of what a process group does
+NO_COMMUNICATION = {"check_for_nan", "wait_tensor", "_wrap_tensor_autograd", "mesh_get_process_group"}
 
 
 class Meter:
@@ -94,6 +115,10 @@ class Meter:
             self.why = ""
 
     def _count(self, operation: str, arguments: tuple[Any, ...]) -> None:
+        if operation == BATCH:
+            for each, tensor in zip(arguments[0], arguments[3], strict=True):
+                self._count(each, (tensor,))
+            return
         name, given = OPERATIONS.get(operation, (operation.strip("_"), 0))
         self.calls[name] += 1
         tensors = [] if given is None else list(_tensors(arguments[given]))
@@ -116,7 +141,8 @@ def meter() -> Meter:
     Returns:
         A :class:`Meter`: ``calls`` and ``payload`` (bytes) by operation, ``messages`` sent, and ``wire``, the bytes
         that left for other ranks by the kernel's count. The sizes are exact; operations that a thread of the
-        reader's own calls are not seen.
+        reader's own calls are not seen. An operation on a DTensor counts as the collectives that it needs: with
+        gloo, from one shard to another is an ``all_gather_single``.
 
     Raises:
         WorldError: in the notebook, which is not a rank.
@@ -132,16 +158,29 @@ def meter() -> Meter:
 
 def _watch(count):
     """Return a mode that tells of each operation of a process group."""
+    from torch._ops import HigherOrderOperator
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            # The mode is off while it handles a call: a DTensor has to make its collectives outside, as for
+            # CommDebugMode (torch/distributed/tensor/debug/_comm_mode.py, 2.13).
+            if isinstance(function, HigherOrderOperator):
+                return function(*args, **(kwargs or {}))
+            if _has_dtensor(types):
+                return NotImplemented
             name = function.overloadpacket.__name__
-            if function.namespace == "c10d" and name != NO_COMMUNICATION:
+            if function.namespace in GROUPS and name not in NO_COMMUNICATION:
                 count(name, args)
             return function(*args, **(kwargs or {}))
 
     return Watch()
+
+
+def _has_dtensor(types: Iterable[type]) -> bool:
+    """Return whether one of the types is a DTensor's; where nobody has imported DTensor, none is."""
+    dtensor = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
+    return dtensor is not None and any(issubclass(each, dtensor) for each in types)
 
 
 def _tensors(given: Any):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -34,11 +35,13 @@ def written(ours: Set[int] = frozenset()) -> dict[int, int] | None:
     store = int(os.environ.get("MASTER_PORT", 0))
     found = {}
     for inode, connection in connections():
-        if inode in ours or store in (connection.getpeername()[1], connection.getsockname()[1]):
-            continue
-        told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LENGTH)
-        if len(told) < LENGTH:
-            return None
-        sent, again = SENT_AND_SENT_AGAIN.unpack_from(told)
-        found[inode] = sent - again + NOT_YET_SENT.unpack_from(told)[0]
+        # The other side may reset it at any time: then it is gone, as one that closed earlier.
+        with contextlib.suppress(OSError):
+            if inode in ours or store in (connection.getpeername()[1], connection.getsockname()[1]):
+                continue
+            told = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LENGTH)
+            if len(told) < LENGTH:
+                return None
+            sent, again = SENT_AND_SENT_AGAIN.unpack_from(told)
+            found[inode] = sent - again + NOT_YET_SENT.unpack_from(told)[0]
     return found

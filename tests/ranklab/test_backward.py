@@ -50,6 +50,13 @@ def test_nothing_to_draw_is_refused(runs):
         backward(runs)
 
 
-def test_an_end_before_its_beginning_is_refused():
+@pytest.mark.parametrize("wrong", [{"sums": [("x", 2.0, 1.0)]}, {"ended": 1.25}])
+def test_an_end_before_its_beginning_is_refused(wrong):
     with pytest.raises(WorldError, match="On rank 0 something ends before it begins"):
-        backward({"a": [RANK | {"sums": [("x", 2.0, 1.0)]}]})
+        backward({"a": [RANK | wrong]})
+
+
+def test_a_sum_that_arrives_after_backward_is_drawn_to_its_end():
+    axes = backward({"a": [RANK | {"sums": [("x", 1.1, 1.9)]}]}).axes[0]
+    assert max(left + width for left, width, _ in bars(axes)) == pytest.approx(900)
+    assert axes.get_xlim()[1] > 900

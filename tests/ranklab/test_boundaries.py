@@ -1,6 +1,7 @@
 """The boundaries of the design: what may import what, what is never wrapped, how large a module may be."""
 
 import ast
+import inspect
 import re
 import subprocess
 import sys
@@ -188,6 +189,17 @@ def test_the_public_surface_is_small_and_documented():
     assert len(ranklab.__all__) <= 15
     for name in ranklab.__all__:
         assert getattr(ranklab, name).__doc__, name
+
+
+def test_what_a_reader_asks_for_start_tells_the_arguments_the_errors_and_a_chapter():
+    from ranklab.world import start
+
+    told = inspect.getdoc(ranklab.start)
+    assert inspect.signature(ranklab.start) == inspect.signature(start)
+    for name in inspect.signature(start).parameters:
+        assert f"    {name}: " in told
+    for part in "Returns:", "Raises:\n    WorldError", "Used in every chapter":
+        assert part in told
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)

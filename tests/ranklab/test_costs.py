@@ -2,7 +2,10 @@
 
 import pytest
 
+from ranklab.errors import WorldError
 from ranklab.figures import cost_fit
+
+LINE = {"a": (1e-3, 1e-9)}
 
 
 def test_a_cost_line_has_its_points_and_their_residuals():
@@ -12,3 +15,19 @@ def test_a_cost_line_has_its_points_and_their_residuals():
     residuals = [float(value) for line in below.lines[:2] for value in line.get_ydata()]
     assert residuals == pytest.approx([0, 50, 100], abs=0.2)
     assert below.xaxis.get_major_formatter()(4e6, 0) == "4 MB"
+
+
+@pytest.mark.parametrize(
+    ("fitted", "lines", "sentence"),
+    [
+        ({}, {}, "at least one series"),
+        ({"a": []}, LINE, "no point for 'a'"),
+        ({"a": [(1e3, 1e-3)]}, {}, "points for 'a' and no line"),
+        ({"a": [(0, 1e-3), (1e3, 1e-3)]}, LINE, "above zero, but 'a' has 0.001 s for 0 bytes"),
+        ({"a": [(1e3, 0)]}, LINE, "'a' has 0 s for 1000 bytes"),
+        ({"a": [(1e3, 1e-3)]}, {"a": (0, 0)}, "the line of 'a' says 0 s for 1000 bytes"),
+    ],
+)
+def test_a_cost_that_cannot_be_drawn_is_refused(fitted, lines, sentence):
+    with pytest.raises(WorldError, match=sentence):
+        cost_fit(fitted, lines)

@@ -65,6 +65,24 @@ def test_the_numbers_of_an_exchange_fit_their_cells(size):
     assert min(text.get_fontsize() for text in axes.texts) >= 10
 
 
+@pytest.mark.parametrize("number", [1234, 1_000_000, -0.333333])
+def test_long_numbers_fit_their_cells_too(number):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure = exchange([[number, 2, 3], [4, 5, 6]], [[number, 7, 9]] * 2)
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    boxes = [patch.get_window_extent() for patch in axes.patches]
+    texts = [text.get_window_extent() for text in axes.texts if text.get_text().lstrip("-")[0].isdigit()]
+    for text, box in zip(texts, boxes, strict=True):
+        assert box.x0 < text.x0 and text.x1 < box.x1
+
+
+def test_a_number_that_no_cell_has_room_for_is_refused():
+    with pytest.raises(WorldError, match="no room for 123456789012 in a cell: round"):
+        exchange([123_456_789_012, 2], [1, 2])
+
+
 def test_an_exchange_shows_several_results_beside_each_other_and_keeps_the_colours_of_the_ranks():
     import io
 

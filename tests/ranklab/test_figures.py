@@ -4,7 +4,7 @@ import pytest
 
 import ranklab
 from ranklab.errors import WorldError
-from ranklab.figures import launches
+from ranklab.figures import charts, launches
 from ranklab.palette import rank_color
 
 EVENTS = [[("a", 10.0, 10.5)], [("b", 10.1, 10.4), ("c", 10.4, 10.6)]]
@@ -25,15 +25,51 @@ def test_long_timelines_are_in_seconds():
     assert ranklab.timeline([[("a", 0, 5)]]).axes[0].get_xlabel() == "time in s"
 
 
-@pytest.mark.parametrize("events", [[], [[]], [[("a", 2.0, 1.0)]]])
+@pytest.mark.parametrize("events", [[], [[]], [[("a", 2.0, 1.0)]], [[("a", 1.0, 1.0)]]])
 def test_a_timeline_of_nonsense_is_refused(events):
     with pytest.raises(WorldError):
         ranklab.timeline(events)
 
 
-def test_a_node_map_reads_text_and_numbers():
+@pytest.mark.parametrize("starts", [{}, {"a": []}, {"a": [[("x", 0.0, 0.0)]]}, {"a": [[("x", 2.0, 1.0)]]}])
+def test_launches_of_nothing_are_refused(starts):
+    with pytest.raises(WorldError):
+        launches(starts)
+
+
+def test_a_timeline_leaves_out_a_label_that_its_event_has_no_room_for():
+    lanes = [[("forward", 0, 0.001), ("backward", 0.001, 0.002), ("sum", 0.002, 0.2)], [("forward", 0, 0.1)]]
+    assert [text.get_text() for text in ranklab.timeline(lanes).axes[0].texts] == ["sum", "forward"]
+
+
+@pytest.mark.parametrize("titles", [[], ["a", "b", "c"]])
+def test_charts_that_leave_a_place_empty_are_refused(titles):
+    with pytest.raises(WorldError, match="titles for rows of 2"):
+        charts(titles, "x", "y")
+
+
+def test_charts_share_their_axes():
+    figure, places = charts(["a", "b", "c"], "x", "y", columns=3)
+    assert places == figure.axes and [axes.get_title("left") for axes in places] == ["a", "b", "c"]
+    assert places[0].get_shared_x_axes().joined(places[0], places[2])
+
+
+@pytest.mark.parametrize(
+    ("environments", "sentence"),
+    [
+        ([], "at least one rank"),
+        ([{"RANK": 0}], "misses LOCAL_RANK and GROUP_RANK in the environment with index 0"),
+        ([{"RANK": "one", "LOCAL_RANK": "0", "GROUP_RANK": "0"}], "whole numbers; .* index 0 has RANK=one"),
+    ],
+)
+def test_a_node_map_says_what_it_misses(environments, sentence):
+    with pytest.raises(WorldError, match=sentence):
+        ranklab.node_map(environments)
+
+
+def test_a_node_map_reads_text_and_numbers_and_nothing_else():
     environments = [
-        {"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0"},
+        {"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0", "MASTER_ADDR": "127.0.0.1"},
         {"RANK": 1, "LOCAL_RANK": 0, "GROUP_RANK": 1},
     ]
     texts = {text.get_text() for text in ranklab.node_map(environments).axes[0].texts}

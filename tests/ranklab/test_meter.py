@@ -1,5 +1,7 @@
 """The meter: every operation by its public name, exact bytes, and the wire by the kernel's count."""
 
+import socket
+import struct
 import subprocess
 import sys
 
@@ -7,7 +9,7 @@ import pytest
 
 import ranklab
 from ranklab.errors import WorldError
-from ranklab.meter import NO_COMMUNICATION, OPERATIONS
+from ranklab.meter import BATCH, GROUPS, NO_COMMUNICATION, OPERATIONS
 
 pytestmark = pytest.mark.ranks
 WIRE = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts the bytes of a connection")
@@ -81,6 +83,62 @@ def test_what_ddp_does_from_c_is_seen(group):
         assert told["payload"]["all_reduce"] == 4 * (15 + 5)
 
 
+FUNCTIONAL = {
+    "all_reduce": ("fc.all_reduce(x, 'sum', dist.group.WORLD) + 0", 24),
+    "all_reduce_coalesced": ("fc.all_reduce_coalesced([x, x], 'sum', dist.group.WORLD)", 48),
+    "broadcast": ("fc.broadcast(x, 0, dist.group.WORLD) + 0", 24),
+    "all_gather_single": ("torch.ops._c10d_functional.all_gather_into_tensor(x, size, name)", 24),
+    "reduce_scatter_single": ("torch.ops._c10d_functional.reduce_scatter_tensor(x.repeat(2), 'sum', size, name)", 48),
+    "all_to_all_single": ("fc.all_to_all_single(torch.zeros(8), None, None, dist.group.WORLD) + 0", 32),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL)
+def test_a_functional_collective_is_counted_once_with_its_bytes(group, name):
+    block, size = FUNCTIONAL[name]
+    group.px("import torch.distributed._functional_collectives as fc\nname = dist.group.WORLD.group_name")
+    for told in counted(group, block):
+        assert told["calls"] == {name: 1} and told["payload"] == {name: size}
+
+
+def test_a_functional_batch_of_messages_counts_as_its_messages(group):
+    batch = "['isend', 'irecv'], [(rank + 1) % size, (rank - 1) % size], [0, 0], [x, x.clone()], dist.group.WORLD"
+    group.px("import torch.distributed._functional_collectives as fc")
+    for told in counted(group, f"[part + 0 for part in fc.batch_p2p_ops_inplace({batch})]"):
+        assert told["calls"] == {"send": 1, "recv": 1} and told["payload"] == {"send": 24, "recv": 24}
+
+
+MESH = """
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Partial, Replicate, Shard, distribute_tensor, DTensor
+mesh = init_device_mesh("cpu", (size,))
+rows, columns = (distribute_tensor(torch.ones(8, 4), mesh, [Shard(dim)]) for dim in (0, 1))
+"""
+WITH_DTENSORS = {
+    "rows.full_tensor()": ("all_gather_single", 32),
+    "DTensor.from_local(x, mesh, [Partial()]).redistribute(mesh, [Replicate()]).to_local() + 0": ("all_reduce", 24),
+    "(columns @ columns.T).full_tensor()": ("all_reduce", 256),
+    "columns.redistribute(mesh, [Shard(0)])": ("all_gather_single", 32),
+    "distribute_tensor(torch.ones(8), mesh, [Shard(0)])": ("scatter", None),
+}
+
+
+@pytest.mark.parametrize("block", WITH_DTENSORS)
+def test_what_a_dtensor_needs_is_seen(group, block):
+    assert group.px(MESH).error is None
+    name, size = WITH_DTENSORS[block]
+    for told in counted(group, block):
+        assert told["calls"] == {name: 1}
+        assert size is None or told["payload"] == {name: size}
+
+
+def test_fully_sharded_layers_are_counted_as_before(group):
+    group.px(MESH + "from torch.distributed.fsdp import fully_shard\n")
+    group.px("layer = torch.nn.Linear(4, 4)\nfully_shard(layer, mesh=mesh)")
+    for told in counted(group, "layer(torch.ones(2, 4)).sum().backward()"):
+        assert told["calls"] == {"all_gather_single": 1, "reduce_scatter_single": 1}
+
+
 def test_nothing_is_told_as_nothing(group):
     for told in counted(group, "x.add_(1)"):
         assert told["calls"] == {} and told["text"].splitlines()[0] == "no call"
@@ -121,6 +179,21 @@ def test_connections_that_close_in_the_block_take_their_count_with_them(monkeypa
     assert meter.wire is None and meter.why == "1 connection to another rank was closed in the block."
 
 
+@WIRE
+def test_a_connection_that_is_reset_while_it_is_read_is_gone(monkeypatch):
+    import ranklab.wire as wire
+
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as ours:
+        theirs, _ = server.accept()
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+        with pytest.raises(ConnectionResetError):
+            ours.recv(1)
+        monkeypatch.setenv("MASTER_PORT", "1")
+        monkeypatch.setattr(wire, "connections", lambda: [(1, ours)])
+        assert wire.written() == {}
+
+
 def test_another_system_says_that_it_does_not_count(group):
     block = "import ranklab.wire as wire\nplatform, wire.sys = wire.sys, type('S', (), {'platform': 'darwin'})\n"
     for told in counted(group, block + "dist.all_reduce(x)"):
@@ -139,9 +212,11 @@ def test_the_notebook_is_no_rank():
 def test_every_operation_of_this_torch_has_a_name():
     """A new operation of a later torch would be counted under its inner name, its bytes perhaps wrong."""
     import torch
+    import torch.distributed.tensor  # registers the operations of _dtensor
 
-    names = {name.split("::")[1].split(".")[0] for name in torch._C._dispatch_get_all_op_names() if "c10d::" in name}
-    assert names - set(OPERATIONS) == {NO_COMMUNICATION}
+    full_names = (name.split("::") for name in torch._C._dispatch_get_all_op_names())
+    names = {name.split(".")[0] for group, name in full_names if group in GROUPS}
+    assert names - set(OPERATIONS) - {BATCH} == NO_COMMUNICATION
 
 
 def test_torchrun_has_the_same_meter(tmp_path):

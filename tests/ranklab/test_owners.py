@@ -80,6 +80,65 @@ def test_the_text_of_owners_stays_on_the_paper(columns):
         assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0 and box.y1 <= figure.bbox.y1, text
 
 
+@pytest.mark.parametrize("count", [60, 2000])
+def test_blocks_too_small_for_a_number_keep_their_colour_and_are_named_below(count):
+    dealt = [{"samples": range(rank, count, 4)} for rank in range(4)]
+    axes = ranklab.owners({"samples": (count,)}, dealt).axes[0]
+    *narrow, _, _, _, _ = (patch for patch in axes.patches if patch.get_linestyle() == "solid")
+    assert len(narrow) == count
+    assert all(patch.get_linewidth() <= 72 * patch.get_width() / 4 for patch in narrow)
+    assert numbers(axes) == ["0", "1", "2", "3"]
+
+
+def test_a_number_that_is_left_out_of_one_block_is_told_below():
+    torch = pytest.importorskip("torch")
+    flat = {"A": (0, torch.zeros(5, 1024))}
+    assert numbers(ranklab.owners({"A": (10, 1024)}, [flat]).axes[0]) == ["0"]
+    many = numbers(ranklab.owners({"A": (64, 8)}, [{"A": [rank]} for rank in range(64)]).axes[0])
+    assert many == [str(rank) for rank in range(64)]
+
+
+def test_tensors_without_room_beside_each_other_stand_in_rows():
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    shapes = {"layers.0.weight": (1024, 1024), "layers.0.bias": (1024,), "head.weight": (10, 1024), "head.bias": (10,)}
+    figure = ranklab.owners(shapes, {caption: [{name: [0] for name in shapes}] for caption in ("a", "b")})
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    drawn = [*axes.patches, *(text for text in axes.texts if text.get_text())]
+    for one in drawn:
+        box = one.get_window_extent()
+        assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y0 >= 0 and box.y1 <= figure.bbox.y1, one
+    texts = [text.get_window_extent() for text in axes.texts if text.get_text()]
+    assert not any(one.overlaps(other) for one in texts for other in texts if one is not other)
+    assert [text.get_text() for text in axes.texts].count("head.bias  10") == 2
+
+
+@pytest.mark.parametrize("whole", [{"name" * 20: (2, 2)}, {"A": (64, 64)}])
+def test_what_no_row_has_room_for_is_refused(whole):
+    held = [{name: [0] for name in whole}] * 40
+    with pytest.raises(WorldError, match="owners\\(\\) has no room for"):
+        ranklab.owners(whole, held)
+
+
+def test_two_pictures_without_room_beside_each_other_stand_below_each_other():
+    name = "a name of thirty-five letters and so"
+    axes = ranklab.owners({name: (2, 2)}, {"a": [{name: [0]}], "b": [{name: [1]}]}).axes[0]
+    assert len({text.get_position()[0] for text in axes.texts if text.get_text() in ("a", "b")}) == 1
+
+
+@pytest.mark.parametrize("nothing", [({}, [{}]), ({"A": (3,)}, []), ({"A": (3,)}, {}), ({"A": (3,)}, {"a": []})])
+def test_owners_refuses_to_draw_nothing(nothing):
+    with pytest.raises(WorldError, match="at least one tensor and one rank"):
+        ranklab.owners(*nothing)
+
+
+@pytest.mark.parametrize("whole", [12, None, ("a", 2)])
+def test_owners_refuses_what_is_no_tensor(whole):
+    with pytest.raises(WorldError, match="'A' is neither a tensor nor a shape"):
+        ranklab.owners({"A": whole}, [{"A": [0]}])
+
+
 @pytest.mark.parametrize(
     ("part", "sentence"),
     [

@@ -14,6 +14,6 @@ def test_a_relay_has_an_arrow_for_every_step_that_a_left_neighbour_knew():
     assert arrows == [1, 2]
     assert [text.get_text() for text in figure.axes[0].texts if text.get_text()] == ["1", "21"]
     assert [axes.get_title() for axes in figure.axes] == ["chain", "ring"]
-    for nothing in {}, {"chain": []}:
+    for nothing in {}, {"chain": []}, {"chain": [[]]}:
         with pytest.raises(WorldError, match="no pattern"):
             relay(nothing)

@@ -60,4 +60,9 @@ def test_nothing_to_draw_is_refused(runs):
 @pytest.mark.parametrize(("step", "words"), [(("B", 3, 2.0, 1.0), "B3 ends before"), (("W", 0, 1.0, 2.0), "not 'W'")])
 def test_a_step_that_makes_no_sense_is_refused(step, words):
     with pytest.raises(WorldError, match=words):
-        schedules({"a": ([[step]], PREDICTED)})
+        schedules({"a": ([[step]], PREDICTED[:1])})
+
+
+def test_a_prediction_for_other_ranks_is_refused():
+    with pytest.raises(WorldError, match="2 ranks measured and 1 predicted for 'a'"):
+        schedules({"a": (MEASURED, PREDICTED[:1]), "b": (MEASURED, PREDICTED)})

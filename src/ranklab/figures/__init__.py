@@ -1,6 +1,7 @@
 """Figures of what really happened, drawn from data that came from the ranks.
 
-Every function returns a matplotlib figure: the last line of a cell shows it. Matplotlib is imported inside the
+Every function returns what the last line of a cell shows: a matplotlib figure, or, from ``steps``, an object that
+shows itself. ``chart`` and ``charts`` return the axes too, for a chapter to draw on. Matplotlib is imported inside the
 functions, because most cells draw nothing.
 """
 

@@ -30,7 +30,8 @@ def backward(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "") -
         arrival, hatched is what backward waits after its last gradient.
 
     Raises:
-        WorldError: no rank, no gradient, or something that ends before it begins.
+        WorldError: no rank, no gradient, or something that ends before it begins, as a backward that ended before
+            its last gradient was ready.
 
     Used in the chapter *buckets*.
     """
@@ -57,7 +58,7 @@ def backward(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "") -
 
 
 def _lane(axes: Any, row: int, number: int, rank: Mapping[str, Any], zero: float) -> float:
-    """Draw one rank and return where it ends, in milliseconds."""
+    """Draw one rank and return where the last of it ends, in milliseconds: a sum may arrive after backward."""
     color = rank_color(number)
 
     def bar(start: float, end: float, top: float, bottom: float, **look: Any) -> None:
@@ -69,7 +70,7 @@ def _lane(axes: Any, row: int, number: int, rank: Mapping[str, Any], zero: float
     edges = [rank["began"], *rank["ready"]]
     for start, end in itertools.pairwise(edges):
         bar(start, end, TOP, MIDDLE, color=color, edgecolor=PAPER, linewidth=1)
-    if rank["ended"] > edges[-1]:
+    if rank["ended"] != edges[-1]:
         bar(edges[-1], rank["ended"], TOP, MIDDLE, color=PAPER, edgecolor=MUTED, hatch="////", linewidth=0)
     levels = _levels(rank["sums"])
     thick = (BOTTOM - MIDDLE) / (max(levels, default=0) + 1)
@@ -79,7 +80,7 @@ def _lane(axes: Any, row: int, number: int, rank: Mapping[str, Any], zero: float
         if thick > 0.15:
             middle = 1e3 * ((start + end) / 2 - zero)
             axes.text(middle, row + top + thick / 2, label, ha="center", va="center", fontsize=9, clip_on=True)
-    return 1e3 * (rank["ended"] - zero)
+    return 1e3 * (max([rank["ended"], *(end for *_, end in rank["sums"])]) - zero)
 
 
 def _levels(sums: Sequence[tuple[str, float, float]]) -> list[int]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..errors import WorldError
 from ..palette import INK, MUTED, PAPER, RULE
 
 if TYPE_CHECKING:
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH = 7.0
+LARGE = 16  # points; a phone shows a figure at half its size
 STYLE = {
     "font.size": 12,
     "axes.edgecolor": RULE,
@@ -39,7 +41,7 @@ def chart(title: str, across: str, up: str, height: float = 3.4) -> tuple[Figure
     Returns:
         The figure, which the last line of a cell shows, and its matplotlib axes.
 
-    Used in the chapter *two-computers*.
+    Used from the chapter *why-distribute* on.
     """
     figure, axes = canvas(height)
     axes.set_axis_on()
@@ -64,21 +66,33 @@ def charts(titles: list[str], across: str, up: str, columns: int = 2, height: fl
     Returns:
         The figure, which the last line of a cell shows, and the matplotlib axes in the order of the titles.
 
+    Raises:
+        WorldError: there is no title, or the last row has fewer than the others.
+
     Used in the chapter *by-hand*.
     """
+    if not titles or len(titles) % columns:
+        told = f"{len(titles)} titles for rows of {columns}"
+        raise WorldError(f"charts() got {told}: fill the last row, or give columns=.")
+    figure, rows = grid(len(titles) // columns, columns, height, sharex=True, sharey=True)
+    places = [axes for row in rows for axes in row]
+    figure.supxlabel(across, color=INK, fontsize=12)
+    figure.supylabel(up, color=INK, fontsize=12)
+    for axes, title in zip(places, titles, strict=True):
+        axes.grid(color=RULE, linewidth=0.8)
+        axes.set_axisbelow(True)
+        axes.set_title(title, loc="left", fontsize=13, color=INK)
+    return figure, places
+
+
+def grid(rows: int, columns: int, height: float, **share: Any) -> tuple[Figure, list[list[Axes]]]:
+    """Make a figure, ``height`` inches high, with axes in rows; ``share`` goes to matplotlib's ``subplots``."""
     import matplotlib
 
     figure, only = canvas(height)
     only.remove()
     with matplotlib.rc_context(STYLE):
-        grid = figure.subplots(-(-len(titles) // columns), columns, sharex=True, sharey=True, squeeze=False)
-    figure.supxlabel(across, color=INK, fontsize=12)
-    figure.supylabel(up, color=INK, fontsize=12)
-    for axes, title in zip(grid.flat, titles, strict=True):
-        axes.grid(color=RULE, linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.set_title(title, loc="left", fontsize=13, color=INK)
-    return figure, list(grid.flat)
+        return figure, figure.subplots(rows, columns, squeeze=False, **share).tolist()
 
 
 def lanes(count: int) -> tuple[Figure, Axes]:

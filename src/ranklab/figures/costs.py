@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ..palette import INK, MUTED, RULE
-from .canvas import STYLE, canvas, write_title
+from ..errors import WorldError
+from ..palette import INK, MUTED, RANK_COLORS, RULE
+from .canvas import grid, write_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-COLORS = ("#5490f6", "#ea6c0c", "#007860", "#b450a3")
 MARKS = ("o", "s", "^", "D")
 Points = Sequence[tuple[float, float]]
 
@@ -33,18 +33,22 @@ def cost_fit(
     Returns:
         The figure, which the last line of a cell shows.
 
+    Raises:
+        WorldError: no series, one without points or without a line, a size or a time that is not above zero (both
+            axes are logarithmic), or a line that is at zero where a point is.
+
     Used in the chapter *cost-of-talking*.
     """
-    import matplotlib
+    if not fitted:
+        raise WorldError("cost_fit() needs at least one series of points: (bytes, seconds).")
+    for name, points in fitted.items():
+        _require(name, [*points, *(unseen or {}).get(name, ())], lines.get(name))
     from matplotlib.ticker import FuncFormatter
 
-    figure, only = canvas(5.4)
-    only.remove()
-    with matplotlib.rc_context(STYLE):
-        above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 2])
+    figure, ((above,), (below,)) = grid(2, 1, 5.4, sharex=True, height_ratios=[3, 2])
     write_title(above, title)
     for number, (name, points) in enumerate(fitted.items()):
-        color, mark = COLORS[number % len(COLORS)], MARKS[number % len(MARKS)]
+        color, mark = RANK_COLORS[number % len(MARKS)], MARKS[number % len(MARKS)]
         fixed, slope = lines[name]
         news = list((unseen or {}).get(name, ()))
         sizes = sorted(size for size, _ in [*points, *news])
@@ -72,6 +76,20 @@ def cost_fit(
     below.set_ylabel("off the line, %")
     below.set_xlabel("bytes in the tensor")
     return figure
+
+
+def _require(name: str, points: Points, line: tuple[float, float] | None) -> None:
+    """Refuse a series that has no place on logarithmic axes, or no distance from its line in per cent."""
+    if not points:
+        raise WorldError(f"cost_fit() got no point for {name!r}: give (bytes, seconds).")
+    if line is None:
+        raise WorldError(f"cost_fit() got points for {name!r} and no line: give (seconds a call, seconds a byte).")
+    fixed, slope = line
+    for size, took in points:
+        if size <= 0 or took <= 0:
+            raise WorldError(f"cost_fit() draws what is above zero, but {name!r} has {took:g} s for {size:g} bytes.")
+        if fixed + slope * size == 0:
+            raise WorldError(f"cost_fit(): the line of {name!r} says 0 s for {size:g} bytes.")
 
 
 def bytes_in_words(size: float) -> str:

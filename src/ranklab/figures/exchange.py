@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
 from ..palette import INK, MUTED, PAPER, label_color, rank_color
-from .canvas import WIDTH, canvas, write_title
+from .canvas import LARGE, WIDTH, canvas, write_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LARGE = 16  # a phone shows a figure at half its size
 MOST = 18  # numbers side by side that a phone can still show
+SMALLEST = 6  # points of a number that can still be read
+DIGIT = 0.68  # widths of a letter's size that a digit takes, with air
 LABEL, ARROW, GAP = 1.7, 1.1, 0.6  # widths of "rank 0", of the arrow and between two results, in cells
 
 
@@ -29,10 +30,10 @@ def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence
         title: one sentence above them.
 
     Returns:
-        A figure; a rank with no number has a dash.
+        A figure; a rank with no number has a dash. All numbers are as small as the longest needs.
 
     Raises:
-        WorldError: there is no rank, the lists differ in length, or a row is too long to be read.
+        WorldError: there is no rank, the lists differ in length, or a row or a number is too long to be read.
 
     Used in the chapter *collectives*, as ``ranklab.figures.exchange``.
     """
@@ -49,15 +50,19 @@ def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence
         starts.append(starts[-1] + width + gap)
     whole = starts[-1] - GAP
     cell = min(0.56, (WIDTH - 0.3) / whole)
-    figure, axes = canvas(cell * (len(before) + 1) + (0.55 if title else 0.15), colors=64)
     size = min(LARGE, cell * 72 * 0.42)
+    longest = max((_text(number) for grid in grids.values() for row in grid for number in row), key=len, default="")
+    digits = min(size, 0.92 * cell * 72 / (DIGIT * max(len(longest), 1)))
+    if digits < SMALLEST:
+        raise WorldError(f"exchange() has no room for {longest} in a cell: round the numbers, or draw fewer.")
+    figure, axes = canvas(cell * (len(before) + 1) + (0.55 if title else 0.15), colors=64)
     owners = _owners(grids["before"])
     for rank in range(len(before)):
         axes.text(0, rank + 0.5, f"rank {rank}", va="center", color=INK, fontsize=size)
         axes.text(starts[1] - ARROW / 2, rank + 0.5, "→", ha="center", va="center", color=MUTED, fontsize=size)
         for left, grid in zip(starts, grids.values(), strict=False):
             for place, number in enumerate(grid[rank] or ["–"]):
-                _cell(axes, left + place, rank, number, owners.get(number), size)
+                _cell(axes, left + place, rank, number, owners.get(number), digits)
     for left, name in zip(starts, grids, strict=False):
         axes.text(left, -0.38, name, va="center", color=MUTED, fontsize=size)
     axes.set_xlim(-0.05, max(whole, (WIDTH - 0.3) / cell))

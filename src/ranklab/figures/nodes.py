@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from ..errors import WorldError
 from ..palette import INK, MUTED, label_color, rank_color
-from .canvas import canvas, write_title
+from .canvas import LARGE, canvas, write_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LARGE = 16  # a phone shows a figure at half its size
+READ = ("RANK", "LOCAL_RANK", "GROUP_RANK")
 
 
 def node_map(
@@ -24,8 +24,8 @@ def node_map(
     """Draw nodes as boxes and ranks as tiles, from the environment that each rank has.
 
     Args:
-        environments: for each rank, in rank order, a mapping with ``RANK``, ``LOCAL_RANK``, ``GROUP_RANK`` and
-            ``WORLD_SIZE``, as text or numbers.
+        environments: for each rank, in rank order, a mapping with ``RANK``, ``LOCAL_RANK`` and ``GROUP_RANK``, as
+            text or numbers; what else is in it is not read.
         title: one sentence above the nodes.
         notes: for each rank, in rank order, a word or two for the third line of its tile; none by default.
         marked: ranks whose tile has a thick outline.
@@ -34,15 +34,18 @@ def node_map(
         A figure; a tile shows the rank in large type and the local rank below it.
 
     Raises:
-        WorldError: there are notes, but not one for each rank.
+        WorldError: there is no rank, one of the three is missing or no whole number, or there are notes, but not one
+            for each rank.
 
     Used in the chapter *rank-local-rank-world-size*.
     """
     from matplotlib.patches import FancyBboxPatch
 
+    if not environments:
+        raise WorldError("node_map() needs at least one rank: give the environment of each.")
     if notes and len(notes) != len(environments):
         raise WorldError(f"node_map() got {len(environments)} ranks and {len(notes)} notes; give one note a rank.")
-    ranks = [{name: int(value) for name, value in environment.items()} for environment in environments]
+    ranks = [_read(environment, number) for number, environment in enumerate(environments)]
     nodes = sorted({rank["GROUP_RANK"] for rank in ranks})
     counts = {node: sum(rank["GROUP_RANK"] == node for rank in ranks) for node in nodes}
     tile = 1.16 if notes else 0.9
@@ -84,3 +87,14 @@ def node_map(
     axes.set_aspect("equal", anchor="W")
     write_title(axes, title)
     return figure
+
+
+def _read(environment: Mapping[str, str], number: int) -> dict[str, int]:
+    """Return the three numbers that say where a rank stands."""
+    if missing := [name for name in READ if name not in environment]:
+        raise WorldError(f"node_map() misses {' and '.join(missing)} in the environment with index {number}.")
+    try:
+        return {name: int(environment[name]) for name in READ}
+    except (TypeError, ValueError) as error:
+        told = ", ".join(f"{name}={environment[name]}" for name in READ)
+        raise WorldError(f"node_map() needs whole numbers; the environment with index {number} has {told}.") from error

@@ -23,10 +23,14 @@ GAP, LINE = 0.26, 0.3  # inches between two tensors, and for a line of text
 TALLEST = 1.25  # inches of the largest tensor
 LEAST = 0.24  # inches of the smallest, so that a vector is seen
 LETTER = 0.095  # inches that a letter of a name takes
+DIGIT = 0.12  # inches that each further digit of a rank's number takes
 SPREAD = 4.0  # the longest side is drawn at most so many times as long as the shortest
 CELLS = 24  # a tensor with more of them along a side is drawn without lines between its elements
 
+CHIPS = 20  # ranks in a line that tells their colours
+
 Held = Sequence[Mapping[str, Any]]
+Picture = tuple[str, "Mapping[str, list[ndarray]]"]  # its caption, and the sheets of each tensor
 
 
 def owners(whole: Mapping[str, Any], held: Held | Mapping[str, Held], title: str = "") -> Figure:
@@ -47,52 +51,126 @@ def owners(whole: Mapping[str, Any], held: Held | Mapping[str, Held], title: str
         title: one sentence above it.
 
     Returns:
-        A figure.
+        A figure. Tensors that have no room beside each other go on, below, in the next row; where a block is too
+        small for its number, the last line tells the colours.
 
     Raises:
-        WorldError: a part that is not inside its tensor, or has a name that ``whole`` does not have.
+        WorldError: no tensor or no rank, something that is neither a tensor nor a shape, a part that is not inside
+            its tensor or has a name that ``whole`` does not have, or more than the paper has room for.
 
     Used from the chapter *why-distribute* on::
 
         ranklab.owners({"A": (6, 8)}, [{"A": (0, upper)}, {"A": (3, lower)}])
     """
-    shapes = {name: _shape(tensor) for name, tensor in whole.items()}
     pictures = held if isinstance(held, Mapping) else {"": held}
+    if not whole or not pictures or not all(map(len, pictures.values())):
+        raise WorldError('owners() needs at least one tensor and one rank: owners({"A": (6, 8)}, [{"A": (0, part)}]).')
+    shapes = {name: _shape(name, tensor) for name, tensor in whole.items()}
     drawn = [(caption, _sheets(shapes, ranks)) for caption, ranks in pictures.items()]
-    behind = {name: max(len(picture[name]) - 1 for _, picture in drawn) * SHEET for name in shapes}
-    taken = 0.4 + len(shapes) * GAP + sum(behind.values())
-    side = 2 if len(drawn) > 1 and WIDTH / 2 - taken > 1.3 else 1  # several copies need the whole width
-    sizes = _sizes({name: _flat(shape) for name, shape in shapes.items()}, WIDTH / side - taken)
-    lines = [drawn[first : first + side] for first in range(0, len(drawn), side)]
-    copies = [max(len(sheets) - 1 for _, picture in line for sheets in picture.values()) for line in lines]
-    tallest = max(rows for rows, _ in sizes.values())
-    tall = [tallest + count * SHEET + (2.7 if any(pictures) else 1.6) * LINE for count in copies]
-    figure, axes = canvas(sum(tall) + (0.55 if title else 0.1))
+    words = {name: f"{name}  {'×'.join(map(str, shape))}" for name, shape in shapes.items()}
+    sizes, lines = _lay_out(shapes, words, drawn)
+    tall = [_height(line, sizes) for line in lines]
+    figure, axes = canvas(1)
+    unnumbered = False
     for number, line in enumerate(lines):
         top, bottom = -sum(tall[:number]), -sum(tall[: number + 1]) + 1.4 * LINE
         for place, (caption, picture) in enumerate(line):
-            left = place * WIDTH / side
+            left = place * WIDTH / len(line)
             axes.text(left, top - LINE / 2, caption, va="center", weight="bold", fontsize=NUMBER, color=INK)
             for name, sheets in picture.items():
                 rows, columns = sizes[name]
                 for depth in reversed(range(len(sheets))):
                     corner = (left + depth * SHEET, bottom + depth * SHEET)
-                    _draw(axes, sheets[depth], *corner, columns, rows, depth)
-                words = f"{name}  {'×'.join(map(str, shapes[name]))}"
-                axes.text(left, bottom - LINE / 2, words, va="center", fontsize=NUMBER - 1, color=MUTED)
-                left += max(columns + (len(sheets) - 1) * SHEET, LETTER * len(words)) + GAP
+                    unnumbered |= not _draw(axes, sheets[depth], *corner, columns, rows, depth)
+                axes.text(left, bottom - LINE / 2, words[name], va="center", fontsize=NUMBER - 1, color=MUTED)
+                left += max(columns + (len(sheets) - 1) * SHEET, LETTER * len(words[name])) + GAP
+    height = sum(tall) + (_name_colors(axes, drawn, -sum(tall)) if unnumbered else 0)
+    figure.set_figheight(height + (0.55 if title else 0.1))
     axes.set_xlim(-0.05, WIDTH - 0.35)
-    axes.set_ylim(-sum(tall), 0)
+    axes.set_ylim(-height, 0)
     axes.set_aspect("equal", anchor="W")
     write_title(axes, title)
     return figure
 
 
-def _shape(tensor: Any) -> tuple[int, ...]:
-    shape = tuple(int(size) for size in getattr(tensor, "shape", tensor))
-    if not shape or 0 in shape:
+def _shape(name: str, tensor: Any) -> tuple[int, ...]:
+    try:
+        shape = tuple(int(size) for size in getattr(tensor, "shape", tensor))
+    except (TypeError, ValueError) as error:
+        raise WorldError(f"owners(): {name!r} is neither a tensor nor a shape such as (6, 8).") from error
+    if not shape or min(shape) < 1:
         raise WorldError(f"owners() cannot draw a tensor of shape {list(shape)}; it needs an element to own.")
     return shape
+
+
+def _lay_out(
+    shapes: Mapping[str, Sequence[int]], words: Mapping[str, str], drawn: Sequence[Picture]
+) -> tuple[dict[str, tuple[float, float]], list[list[Picture]]]:
+    """Return the height and width of each tensor, and lines of pictures, or of the parts of one that is too wide."""
+    behind = {name: max(len(picture[name]) - 1 for _, picture in drawn) * SHEET for name in shapes}
+    flat = {name: _flat(shape) for name, shape in shapes.items()}
+    taken = 0.4 + len(shapes) * GAP + sum(behind.values())
+    for side in (2, 1):
+        room = WIDTH / side - 0.4
+        fits = side == 1 or (len(drawn) > 1 and WIDTH / 2 - taken > 1.3)  # several copies need the whole width
+        if fits and WIDTH / side > taken and all(LETTER * len(caption) < room for caption, _ in drawn):
+            sizes = _sizes(flat, WIDTH / side - taken)
+            widths = _widths(sizes, behind, words)
+            if sum(widths.values()) + GAP * (len(widths) - 1) <= room:
+                return sizes, [list(drawn[first : first + side]) for first in range(0, len(drawn), side)]
+    sizes = _sizes(flat, room - max(behind.values()), beside=False)
+    widths = _widths(sizes, behind, words)
+    for name, wide in [*widths.items(), *((caption, LETTER * len(caption)) for caption, _ in drawn)]:
+        if wide > room:
+            raise WorldError(f"owners() has no room for {name!r}: give it a shorter name, or fewer copies.")
+    rows = _rows(widths, room)
+    return sizes, [
+        [(caption if row is rows[0] else "", {name: picture[name] for name in row})]
+        for caption, picture in drawn
+        for row in rows
+    ]
+
+
+def _widths(
+    sizes: Mapping[str, tuple[float, float]], behind: Mapping[str, float], words: Mapping[str, str]
+) -> dict[str, float]:
+    """Return how many inches each tensor takes, with its copies and its name."""
+    return {name: max(wide + behind[name], LETTER * len(words[name])) for name, (_, wide) in sizes.items()}
+
+
+def _rows(widths: Mapping[str, float], room: float) -> list[list[str]]:
+    """Return the names of the tensors that stand beside each other, row by row."""
+    rows, taken = [[]], 0.0
+    for name, wide in widths.items():
+        if rows[-1] and taken + wide > room:
+            rows.append([])
+            taken = 0.0
+        rows[-1].append(name)
+        taken += wide + GAP
+    return rows
+
+
+def _height(line: Sequence[Picture], sizes: Mapping[str, tuple[float, float]]) -> float:
+    """Return how many inches a line needs, with its text."""
+    tallest = max(sizes[name][0] for _, picture in line for name in picture)
+    copies = max(len(sheets) - 1 for _, picture in line for sheets in picture.values())
+    return tallest + copies * SHEET + (2.7 if any(caption for caption, _ in line) else 1.6) * LINE
+
+
+def _name_colors(axes: Axes, drawn: Sequence[Picture], top: float) -> float:
+    """Write the ranks on their colours, from there down; return how many inches that takes."""
+    from matplotlib.patches import Rectangle
+
+    ranks = sorted({int(rank) for _, picture in drawn for pile in picture.values() for s in pile for rank in s.flat})
+    ranks = [rank for rank in ranks if rank >= 0]
+    for number, rank in enumerate(ranks):
+        row, column = divmod(number, CHIPS)
+        x, y = 0.6 + 0.3 * column, top - 0.3 * (row + 1)
+        axes.add_patch(Rectangle((x, y), 0.27, 0.26, fc=rank_color(rank), ec="none"))
+        look = {"ha": "center", "va": "center", "fontsize": NUMBER - 2, "weight": "bold"}
+        axes.text(x + 0.135, y + 0.12, str(rank), color=label_color(rank), **look)
+    axes.text(0, top - 0.18, "rank", va="center", fontsize=NUMBER - 1, color=MUTED)
+    return 0.1 + 0.3 * -(-len(ranks) // CHIPS)
 
 
 def _flat(shape: Sequence[int]) -> tuple[int, int]:
@@ -100,13 +178,17 @@ def _flat(shape: Sequence[int]) -> tuple[int, int]:
     return (1, shape[0]) if len(shape) == 1 else (shape[0], math.prod(shape[1:]))
 
 
-def _sizes(flat: Mapping[str, tuple[int, int]], room: float) -> dict[str, tuple[float, float]]:
-    """Return height and width of each tensor in inches, on one scale; sides that differ widely are brought closer."""
+def _sizes(flat: Mapping[str, tuple[int, int]], room: float, beside: bool = True) -> dict[str, tuple[float, float]]:
+    """Return height and width of each tensor in inches, on one scale; sides that differ widely are brought closer.
+
+    All of them have the room beside each other, or each has it for itself.
+    """
     sides = [side for pair in flat.values() for side in pair if side > 1]
     spread = max(sides, default=1) / min(sides, default=1)
     power = min(1.0, math.log(SPREAD) / math.log(spread)) if spread > 1 else 1.0
     drawn = {name: (rows**power, columns**power) for name, (rows, columns) in flat.items()}
-    inch = min(room / sum(wide for _, wide in drawn.values()), TALLEST / max(high for high, _ in drawn.values()))
+    widths, heights = [wide for _, wide in drawn.values()], [high for high, _ in drawn.values()]
+    inch = min(room / (sum(widths) if beside else max(widths)), TALLEST / max(heights))
     return {name: (max(high * inch, LEAST), max(wide * inch, LEAST)) for name, (high, wide) in drawn.items()}
 
 
@@ -158,23 +240,26 @@ def _mask(part: Any, shape: Sequence[int], whose: str) -> ndarray:
     return mask
 
 
-def _draw(axes: Axes, sheet: ndarray, left: float, bottom: float, width: float, height: float, depth: int) -> None:
-    """Draw one sheet with its lower left corner there; a number on each block, where it is in sight."""
+def _draw(axes: Axes, sheet: ndarray, left: float, bottom: float, width: float, height: float, depth: int) -> bool:
+    """Draw one sheet with its lower left corner there; return whether each block had room for its rank's number."""
     from matplotlib.patches import Rectangle
 
     rows, columns = sheet.shape
     high, wide = height / rows, width / columns
+    numbered = True
     axes.add_patch(Rectangle((left, bottom), width, height, fc=PAPER, ec=MUTED, lw=1, ls=(0, (3, 3)), zorder=2 - depth))
     for top, end, first, last, rank in _blocks(sheet):
         x, y = left + first * wide, bottom + height - end * high
-        look = {"fc": rank_color(rank), "ec": PAPER, "lw": 1.5, "zorder": 2 - depth + 0.1}
-        block = Rectangle((x, y), (last - first) * wide, (end - top) * high, **look)
-        axes.add_patch(block)
-        if min(block.get_width(), block.get_height()) < SHEET - 0.08:
+        across, up = (last - first) * wide, (end - top) * high
+        edge = min(1.5, 72 * min(across, up) / 4)  # half of it lies inside: a wide edge would hide a narrow block
+        look = {"fc": rank_color(rank), "ec": PAPER, "lw": edge if edge >= 0.5 else 0, "zorder": 2 - depth + 0.1}
+        axes.add_patch(Rectangle((x, y), across, up, **look))
+        if up < SHEET - 0.08 or across < SHEET - 0.08 + DIGIT * (len(str(rank)) - 1):
+            numbered = False
             continue
-        middle = (x + block.get_width() / 2, y + block.get_height() / 2)
+        middle = (x + across / 2, y + up / 2)
         if depth:  # only an edge of a copy is in sight: its upper right corner
-            middle = (x + block.get_width() - SHEET / 2, y + block.get_height() - SHEET / 2)
+            middle = (x + across - SHEET / 2, y + up - SHEET / 2)
         look = {"ha": "center", "va": "center", "fontsize": NUMBER, "weight": "bold", "zorder": 2 - depth + 0.3}
         axes.text(*middle, str(rank), color=label_color(rank), **look)
     lines = {"color": PAPER, "lw": 0.5, "alpha": 0.6, "zorder": 2 - depth + 0.2}
@@ -183,6 +268,7 @@ def _draw(axes: Axes, sheet: ndarray, left: float, bottom: float, width: float, 
             axes.plot([left, left + width], [bottom + row * high] * 2, **lines)
         for column in range(1, columns):
             axes.plot([left + column * wide] * 2, [bottom, bottom + height], **lines)
+    return numbered
 
 
 def _blocks(sheet: ndarray) -> list[tuple[int, int, int, int, int]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
 from ..palette import INK, MUTED, RULE, label_color, rank_color
-from .canvas import STYLE, canvas
+from .canvas import grid
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,19 +28,14 @@ def relay(panels: Mapping[str, Sequence[Sequence[Any]]], title: str = "") -> Fig
         A figure with a panel a pattern.
 
     Raises:
-        WorldError: there is no pattern, or a pattern has no ranks.
+        WorldError: there is no pattern, or a pattern has no ranks or no steps.
 
     Used in the chapter *point-to-point*, as ``ranklab.figures.relay``.
     """
-    if not panels or not all(panels.values()):
-        raise WorldError("relay() got no pattern, or one without ranks; give what each rank knew by step.")
-    import matplotlib
-
+    if not panels or not all(any(map(len, ranks)) for ranks in panels.values()):
+        raise WorldError("relay() got no pattern, or one without ranks or steps; give what each rank knew by step.")
     size = max(map(len, panels.values()))
-    figure, only = canvas(1.3 + 0.6 * size)
-    only.remove()
-    with matplotlib.rc_context(STYLE):
-        row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+    figure, (row,) = grid(1, len(panels), 1.3 + 0.6 * size, sharey=True)
     if title:
         figure.suptitle(title, x=0.01, ha="left", fontsize=14, color=INK)
     for axes, (name, ranks) in zip(row, panels.items(), strict=True):

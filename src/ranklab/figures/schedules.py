@@ -32,12 +32,17 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
         where the prediction leaves room for all of a schedule. The thin bars are the prediction.
 
     Raises:
-        WorldError: nothing to draw, a step that is neither "F" nor "B", or one that ends before it begins.
+        WorldError: nothing to draw, different numbers of ranks measured and predicted, a step that is neither "F" nor
+            "B", or one that ends before it begins.
 
     Used in the chapter *pipelines*.
     """
     if not runs or not all(ranks and all(ranks) for pair in runs.values() for ranks in pair):
         raise WorldError("schedules() needs at least one step on each rank, measured and predicted.")
+    for name, (measured, predicted) in runs.items():
+        if len(measured) != len(predicted):
+            told = f"{len(measured)} ranks measured and {len(predicted)} predicted"
+            raise WorldError(f"schedules() got {told} for {name!r}; give both for each rank.")
     rows = sum(len(measured) + 1 for measured, _ in runs.values())
     figure, axes = lanes(rows)
     figure.set_figheight(1.1 + 0.46 * rows)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LANE = 0.62
+LETTER = 0.017  # part of the axis that a letter of a label takes
 
 Event = tuple[str, float, float]
 
@@ -26,37 +27,25 @@ def timeline(events: Sequence[Sequence[Event]], title: str = "") -> Figure:
         title: one sentence above the lanes.
 
     Returns:
-        A figure with time in milliseconds or seconds, whichever reads better.
+        A figure with time in milliseconds or seconds, whichever reads better. A label that is longer than its event
+        is left out.
 
     Raises:
-        WorldError: no events, or an event that ends before it starts.
+        WorldError: no events, none that takes time, or an event that ends before it starts.
 
     Used from the chapter *your-first-ranks* on.
     """
-    flat = [event for lane in events for event in lane]
-    if not flat:
-        raise WorldError("timeline() needs at least one event: (label, start, end) in seconds.")
-    for label, start, end in flat:
-        if end < start:
-            raise WorldError(f"The event {label!r} ends before it starts.")
-    zero = min(start for _, start, _ in flat)
-    span = max(end for _, _, end in flat) - zero
+    zero, last = _ends("timeline", events)
+    span = last - zero
     scale, unit = (1.0, "s") if span > 2 else (1e3, "ms")
     figure, axes = lanes(len(events))
     for rank, lane in enumerate(events):
         for label, start, end in lane:
             left, width = (start - zero) * scale, (end - start) * scale
             axes.barh(rank, width, left=left, height=LANE, color=rank_color(rank), edgecolor=PAPER, linewidth=1)
-            axes.text(
-                left + width / 2,
-                rank,
-                label,
-                ha="center",
-                va="center",
-                color=label_color(rank),
-                fontsize=11,
-                clip_on=True,
-            )
+            if end - start > LETTER * span * len(label):
+                look = {"ha": "center", "va": "center", "color": label_color(rank), "fontsize": 11, "clip_on": True}
+                axes.text(left + width / 2, rank, label, **look)
     axes.set_xlabel(f"time in {unit}")
     axes.set_xlim(0, span * scale)
     write_title(axes, title)
@@ -73,11 +62,15 @@ def launches(starts: Mapping[str, Sequence[Sequence[Event]]], title: str = "") -
         title: one sentence above the lanes.
 
     Returns:
-        A figure with time in seconds; the first event of a lane is grey, the others have the rank's colour.
+        A figure with time in seconds; the first event of a lane is grey, the others have the rank's colour. A label
+        that is longer than its event is left out.
+
+    Raises:
+        WorldError: no events, none that takes time, or an event that ends before it starts.
 
     Used in the chapter *from-spawn-to-torchrun*.
     """
-    last = max(end for ranks in starts.values() for lane in ranks for _, _, end in lane)
+    _, last = _ends("launches", [lane for ranks in starts.values() for lane in ranks])
     rows = sum(len(ranks) + 1 for ranks in starts.values())
     figure, axes = lanes(rows)
     ticks, row = {}, 0
@@ -89,7 +82,7 @@ def launches(starts: Mapping[str, Sequence[Sequence[Event]]], title: str = "") -
             for number, (label, start, end) in enumerate(lane):
                 color, ink = (RULE, INK) if number == 0 else (rank_color(rank), label_color(rank))
                 axes.barh(row, end - start, left=start, height=0.8, color=color, edgecolor=PAPER, linewidth=1)
-                if end - start > 0.017 * last * len(label):  # a label that has room
+                if end - start > LETTER * last * len(label):
                     axes.text((start + end) / 2, row, label, ha="center", va="center", color=ink, fontsize=12)
         row += 1
     axes.set_yticks(list(ticks), ticks.values())
@@ -97,3 +90,17 @@ def launches(starts: Mapping[str, Sequence[Sequence[Event]]], title: str = "") -
     axes.set_xlim(0, last)
     write_title(axes, title)
     return figure
+
+
+def _ends(who: str, lanes: Sequence[Sequence[Event]]) -> tuple[float, float]:
+    """Return when the first event begins and when the last one ends."""
+    events = [event for lane in lanes for event in lane]
+    if not events:
+        raise WorldError(f"{who}() needs at least one event: (label, start, end) in seconds.")
+    for label, start, end in events:
+        if end < start:
+            raise WorldError(f"The event {label!r} ends before it starts.")
+    first, last = min(start for _, start, _ in events), max(end for _, _, end in events)
+    if last == first:
+        raise WorldError(f"{who}() got events that take no time: end and start are {first:g} s.")
+    return first, last
