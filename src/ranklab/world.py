@@ -42,29 +42,7 @@ def start(
     engines: str | None = None,
     **elsewhere: Any,
 ) -> World:
-    """Start ranks on this machine and point ``%%px`` at them.
-
-    Args:
-        size: number of ranks on one node; 4 where nothing is said.
-        nodes: processes on each node, for example ``[2, 1]``; the nodes are laid out on this machine.
-        link: makes each node a host with a name and an address, joined to the others at this rate: ``"1gbit"``.
-            Where this machine allows no hosts, one sentence says so, and nodes are as without it.
-        delay: how long a packet is under way on the link, ``"2ms"``.
-        timeout: seconds after which a ``%%px`` cell counts as hung.
-        launcher: "fork" (one process imports torch and becomes every rank), "spawn" (every rank imports torch for
-            itself); left out, what is right on this machine.
-        engines: "slurm", "ssh" or "mpi": ipyparallel's own launchers, for more than one machine.
-        elsewhere: ``hosts``, ``address`` and ``options`` of :class:`.Elsewhere`, with ``engines``.
-
-    Returns:
-        The running world; the same one again where it is asked for twice.
-
-    Raises:
-        WorldError: a size that makes no sense, or other ranks are still running in this notebook.
-        RanklabError: the ranks did not come up.
-
-    Used in every chapter, first in *your-first-ranks*.
-    """
+    """Start ranks: :func:`ranklab.start`, which has the arguments, the errors and the chapter."""
     global _current
     check_elsewhere(engines, elsewhere)
     hosts = elsewhere.get("hosts")

@@ -7,11 +7,17 @@ from ranklab import check
 pytestmark = pytest.mark.ranks
 
 TOGETHER = (
+    check.accuracy,
     check.average_gradients,
     check.batch_statistics,
+    check.chain,
     check.few_messages,
     check.gather_uneven,
+    check.hand_over,
+    check.launched_at,
+    check.mean_gradient,
     check.ring_sum,
+    check.shift,
     check.sum_on_rank_zero,
     check.training_calls,
     check.transpose,

@@ -138,14 +138,16 @@ def _wait(world: World, replies: dict, deadline: float, tick) -> str:
         finished, pending = concurrent.futures.wait(
             pending, timeout=min(POLL, remaining), return_when=concurrent.futures.FIRST_COMPLETED
         )
-        if any(not reply.successful() for reply in finished):
+        if any(reply.exception() is not None for reply in finished):
             deadline = min(deadline, time.monotonic() + GRACE)
         tick()
     return "finished"
 
 
 def _failed(replies: dict) -> list[int]:
-    return [rank for rank, reply in replies.items() if reply.done() and not reply.successful()]
+    # Not reply.successful(): it raises in the moment between a result and ipyparallel's own note that it is there
+    # (_resolve_result and _finalize_result in asyncresult.py, 9.2).
+    return [rank for rank, reply in replies.items() if reply.done() and reply.exception() is not None]
 
 
 class _uninterrupted:
@@ -203,7 +205,7 @@ def _outcome(rank: int, reply, tail: int = 0) -> RankOutcome:
     value = data["execute_result"]
     if value:
         outcome.value = clean(value["data"].get("text/plain", ""))
-    failure = reply.exception(0) if reply.done() and not reply.successful() else None
+    failure = reply.exception() if reply.done() else None
     if failure is None:
         return outcome
     ename = getattr(failure, "ename", type(failure).__name__)  # TaskAborted has none

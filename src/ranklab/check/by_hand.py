@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..cells.trace import describe
 from ..layout import name_ranks
 from ..meter import meter
+from .grading import listed
 from .worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
@@ -65,15 +66,9 @@ def average_gradients(answer: Callable[[Module], None]) -> None:
             return
         calls, par = calls + left[0].calls, par + _par(kind)[0]
     print(
-        f"Correct: {len(MODELS)} models on {_listed(groups)} ranks. "
+        f"Correct: {len(MODELS)} models on {listed(groups)} ranks. "
         f"You made {calls} calls in all, par is {par}: one for each dtype."
     )
-
-
-def _listed(sizes: Sequence[int]) -> str:
-    """Return "2, 3 and 4"."""
-    *first, last = map(str, sizes)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _model(kind: str, rank: int = 0) -> Module:
@@ -204,7 +199,7 @@ def weighted_loss(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
     if not (groups := sizes()):
         return
     cases = [
-        Case(size, tuple((counts, rank) for rank in range(size)), f"{_listed(counts)} targets that count")
+        Case(size, tuple((counts, rank) for rank in range(size)), f"{listed(counts)} targets that count")
         for size in groups
         for counts in COUNTS[size]
     ]
@@ -218,7 +213,7 @@ def weighted_loss(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
             return
     calls, sent = (max(ranks[0].result[place] for ranks in done) for place in (1, 2))
     print(
-        f"Correct: {len(cases)} batches on {_listed(groups)} ranks. "
+        f"Correct: {len(cases)} batches on {listed(groups)} ranks. "
         f"Your loss makes {calls} call{'s' * (calls != 1)} of {sent} bytes, par is 1 of 4."
     )
 
