@@ -20,7 +20,7 @@ GROUPS_GONE = (
     "Process groups, and what was built on them (DDP, device meshes), are gone: dist.init_process_group "
     "makes a new one."
 )
-LONG = 120  # characters; DDP's errors are paragraphs, and the panel has the whole of them below its first line
+LONG = 200  # characters; DDP's errors are paragraphs, and the panel has the whole of them below its first line
 HINTS = (
     (
         "initialize the default process group twice",
