@@ -101,7 +101,7 @@ FAULTS = [
         "wrong shape",
         "x = torch.ones(7 if rank == 1 else 2)\nfor _ in range(2):\n    dist.all_reduce(x)",
         r".*(disagree|killed by SIGABRT)",
-        "collective",
+        "shape",
     ),
     Fault(
         "wrong order",

@@ -112,7 +112,7 @@ def test_the_bytes_of_an_aborted_rank_are_told():
 
 def test_a_headline_has_the_first_sentence_of_a_long_error_and_the_ranks_that_begin_with_it():
     first = "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one."
-    rest = "This error indicates that your module has parameters that were not used in producing loss."
+    rest = "This error indicates that your module has parameters that were not used in producing loss. " * 2
     ranks = [RankOutcome(rank, state="raised", error=f"{first} {rest}\nFor rank {rank}: 1") for rank in range(2)]
     assert summarise(ranks, "trouble", 3, [0, 1], 2).headline == f"ranks 0, 1 raised {first}"
     short = RankOutcome(0, state="raised", error="ValueError: no. 7 is missing.")
