@@ -1,8 +1,8 @@
 """What a chapter needs: an environment in which it prints the same everywhere, and for some cells hosts.
 
 A cell tagged ``needs-hosts`` is executed everywhere and compared where this machine can make hosts. What uses hosts
-stands below ``if lab:``, so that it does nothing where there are none. The module is also a plugin that tells nbval both:
-``pytest -p bookkit.needs --nbval``.
+stands below ``if lab:``, so that it does nothing where there are none. The module is also a plugin that tells nbval
+both: ``pytest -p bookkit.needs --nbval``.
 """
 
 import functools
