@@ -38,6 +38,8 @@ def greet_all(client: ipp.Client, ranks: Sequence[int], may_still_come: Callable
         waiting = {rank: reply for rank, reply in replies.items() if not reply.done()}
         for reply in waiting.values():
             client.outstanding.difference_update(reply.msg_ids)  # client.wait() would wait for it
-        for rank in replies.keys() - waiting.keys():
-            if error := replies[rank].exception():
-                raise RanklabError(f"rank {rank} could not prepare: {error.ename}: {error.evalue}")
+        for rank in sorted(replies.keys() - waiting.keys()):
+            error = replies[rank].exception()
+            if error is not None:  # ipyparallel's own errors have no ename: TaskAborted
+                name, told = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", error)
+                raise RanklabError(f"rank {rank} could not prepare: {name}: {told}")
