@@ -1,10 +1,11 @@
 """What the tests of ranklab share: a notebook without a browser, and looks at processes and texts."""
 
+import contextlib
 import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
@@ -53,6 +54,15 @@ class Notebook:
 
     def px(self, cell: str, options: str = "") -> Shown:
         return self.run(f"%%px {options}\n{cell}")
+
+
+@contextlib.contextmanager
+def started(notebook: Notebook, call: str) -> Iterator[Notebook]:
+    """A notebook in which ``world = call`` has come up; its ranks are stopped afterwards."""
+    shown = notebook.run(f"world = {call}")
+    assert shown.error is None, shown.error
+    yield notebook
+    notebook.run("world.stop()")
 
 
 def processes_of(home: str) -> list[psutil.Process]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from launches import mark, marked
-from support import Notebook, answer
+from support import Notebook, answer, started
 from users import ordinary_user
 
 os.environ["IPP_NONINTERACTIVE"] = "1"
@@ -27,10 +27,8 @@ def bare_notebook():
 @pytest.fixture(scope="module")
 def notebook(bare_notebook):
     """A notebook with four ranks, shared by the tests of a module."""
-    started = bare_notebook.run("world = ranklab.start(4)")
-    assert started.error is None, started.error
-    yield bare_notebook
-    bare_notebook.run("world.stop()")
+    with started(bare_notebook, "ranklab.start(4)") as ready:
+        yield ready
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Graders of the chapter on launching: the right answer passes, each classic mistake gets its own sentence."""
 
 import pytest
+from support import started
 
 from ranklab import check
 
@@ -10,10 +11,8 @@ pytestmark = pytest.mark.ranks
 @pytest.fixture(scope="module")
 def uneven(bare_notebook):
     """Three ranks on nodes of one and two."""
-    started = bare_notebook.run("world = ranklab.start(nodes=[1, 2])")
-    assert started.error is None, started.error
-    yield bare_notebook
-    bare_notebook.run("world.stop()")
+    with started(bare_notebook, "ranklab.start(nodes=[1, 2])") as ready:
+        yield ready
 
 
 def verdict(capsys, grader, answer):

@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+from support import started
 
 from ranklab import check
 from ranklab.check import meeting_up
@@ -13,10 +14,8 @@ pytestmark = pytest.mark.ranks
 @pytest.fixture(scope="module")
 def uneven(bare_notebook):
     """Four ranks on nodes of three and one."""
-    started = bare_notebook.run("world = ranklab.start(nodes=[3, 1])")
-    assert started.error is None, started.error
-    yield bare_notebook
-    bare_notebook.run("world.stop()")
+    with started(bare_notebook, "ranklab.start(nodes=[3, 1])") as ready:
+        yield ready
 
 
 def verdict(capsys, grader, answer):

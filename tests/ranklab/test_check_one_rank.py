@@ -1,6 +1,7 @@
 """Graders whose answers talk to other ranks, in a notebook with one rank: they say what to do, and raise nothing."""
 
 import pytest
+from support import started
 
 from ranklab import check
 
@@ -27,10 +28,8 @@ TOGETHER = (
 
 @pytest.fixture(scope="module")
 def one_rank(bare_notebook):
-    started = bare_notebook.run("world = ranklab.start(1)")
-    assert started.error is None, started.error
-    yield bare_notebook
-    bare_notebook.run("world.stop()")
+    with started(bare_notebook, "ranklab.start(1)") as ready:
+        yield ready
 
 
 @pytest.mark.parametrize("grader", TOGETHER, ids=lambda grader: grader.__name__)

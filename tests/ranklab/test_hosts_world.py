@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 from hosting import FORBIDDEN, WHY_NOT, gone, machine, marked, program, spaces
+from support import started
 
 from ranklab.errors import RankTimeout, WorldError
 
@@ -31,10 +32,8 @@ def rate():
 @pytest.fixture(scope="module")
 def hosts(bare_notebook):
     """A notebook with two hosts of two ranks each."""
-    started = bare_notebook.run('world = ranklab.start(nodes=[2, 2], link="100mbit", timeout=20)')
-    assert started.error is None, started.error
-    yield bare_notebook
-    bare_notebook.run("world.stop()")
+    with started(bare_notebook, 'ranklab.start(nodes=[2, 2], link="100mbit", timeout=20)') as ready:
+        yield ready
 
 
 @pytest.fixture
