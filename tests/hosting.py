@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 
 import ranklab
-from ranklab.engines.leftovers import PREFIX
 from ranklab.errors import NoHosts
+from ranklab.system.leftovers import PREFIX
 
 MARK = "RANKLAB_TEST_MARK"
 # What runs after it finds a machine that gives no namespaces, whoever asks.

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from .errors import RankError, RanklabError, RankTimeout, WorldError
 from .figures import node_map, owners, timeline
 from .launch.torchrun import torchrun
-from .meter import meter
-from .rank import device
+from .measured import measured
+from .rank.device import device
+from .rank.meter import meter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +35,7 @@ __all__ = [
     "check",
     "device",
     "hosts",
+    "measured",
     "meter",
     "node_map",
     "owners",

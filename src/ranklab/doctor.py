@@ -23,14 +23,14 @@ from pathlib import Path
 
 import psutil
 
-from .engines import leftovers
 from .engines.choice import BASE_MB, RANK_MB, choose_launcher
-from .engines.gpus import visible_gpus
-from .engines.ports import reserve_port
 from .errors import NoHosts
-from .hangs.memory import free_memory_mb
 from .lab.lab import Lab
 from .layout import IMPATIENT, LOOPBACK, places
+from .system import leftovers
+from .system.gpus import visible_gpus
+from .system.memory import free_memory_mb
+from .system.ports import reserve_port
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 TESTED = "2.13"
@@ -141,7 +141,7 @@ def _all_reduce(backend: str, size: int) -> Finding:
             environment = {**os.environ, **place.environment("127.0.0.1", port.getsockname()[1])}
             environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
             environment.setdefault(*IMPATIENT)
-            program = [sys.executable, "-m", "ranklab.engines.probe", backend]
+            program = [sys.executable, "-m", "ranklab.rank.probe", backend]
             ranks.append(subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True))
         problem = _finish(ranks)
     if problem:

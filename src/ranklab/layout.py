@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from .errors import WorldError
 
@@ -171,21 +170,6 @@ def read_ranks(text: str, size: int) -> list[int]:
     if not chosen:
         raise WorldError(f"--ranks {text} names no rank.")
     return sorted(chosen)
-
-
-def watchdog_path(home: str | Path, rank: int) -> Path:
-    """Return where the watchdog of a rank listens, in the private folder of its world."""
-    return Path(home, f"rank-{rank}.socket")
-
-
-def bookmark_path(home: str | Path, rank: int) -> Path:
-    """Return the file in which a rank notes the line it is in."""
-    return Path(home, f"rank-{rank}.line")
-
-
-def native_path(home: str | Path, rank: int, stream: str) -> Path:
-    """Return the file that is the standard output or error of a rank's process."""
-    return Path(home, f"rank-{rank}.{stream}")
 
 
 def name_ranks(ranks: Sequence[int]) -> str:

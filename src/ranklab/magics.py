@@ -9,10 +9,11 @@ from IPython.core import magic_arguments
 
 from . import world as worlds
 from .cells import cell as cells
-from .cells.panel import Panel, chip
+from .cells.panel import Panel
 from .errors import RankError, RankTimeout, WorldError
 from .layout import read_ranks
 from .live import Live, publish
+from .palette import chip
 
 
 class RankMagics(ParallelMagics):

@@ -9,8 +9,10 @@ three things held at once:
   four most.
 
 Colour never carries a rank alone: every chip and every line also shows the number.
-`tests/ranklab/test_palette.py` measures all of this. The module imports nothing.
+`tests/ranklab/test_palette.py` measures all of this.
 """
+
+import html
 
 RANK_COLORS: tuple[str, ...] = (
     "#5490f6",  # 0 blue
@@ -48,6 +50,13 @@ ERROR_TEXT: tuple[str, str] = ("#b3261e", "#ff9c93")
 """A failure as text, 4.5:1: on the light page, on the dark page."""
 
 
+CHIP = (
+    "display:inline-block;min-width:1.5em;padding:0 .35em;border-radius:.3em;"
+    "font:600 .8em/1.6 system-ui,sans-serif;text-align:center;"
+)
+"""Style of a rank's label, less its colours."""
+
+
 def rank_color(rank: int) -> str:
     """Return the colour of a rank as ``#rrggbb``; after eight ranks the colours begin again."""
     return RANK_COLORS[rank % len(RANK_COLORS)]
@@ -56,6 +65,12 @@ def rank_color(rank: int) -> str:
 def label_color(rank: int) -> str:
     """Return the text colour on a rank's colour: ``#ffffff`` where it reaches 4.5:1, else ``#000000``."""
     return "#ffffff" if contrast("#ffffff", rank_color(rank)) >= 4.5 else "#000000"
+
+
+def chip(rank: int, text: str | None = None) -> str:
+    """Return the coloured label of one rank as HTML."""
+    style = f"{CHIP}background:{rank_color(rank)};color:{label_color(rank)};"
+    return f'<span class="rl-rank" style="{style}">{rank if text is None else html.escape(text)}</span>'
 
 
 def contrast(one: str, other: str) -> float:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from .cells import cell as cells
 from .cells.nodemap import headline, html_map, text_map
+from .cells.recovery import regroup
 from .engines.choice import FORK, check_elsewhere
-from .engines.on_rank import read_variable
 from .engines.processes import Processes
 from .errors import ControllerLost, WorldError
-from .hangs.recovery import regroup
 from .lab.rates import Link, read_links
 from .layout import name_ranks, read_layout, shell_commands
 from .live import Live, publish
+from .rank.errands import read_variable
 
 if TYPE_CHECKING:
     import ipyparallel as ipp

@@ -15,9 +15,8 @@ from support import owner, processes_of
 
 from ranklab import live
 from ranklab.cells import cell as cells
-from ranklab.engines import leftovers
-from ranklab.hangs import memory
 from ranklab.layout import name_ranks
+from ranklab.system import leftovers, memory
 
 pytestmark = pytest.mark.ranks
 

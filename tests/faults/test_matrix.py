@@ -7,8 +7,8 @@ import pytest
 from faults_catalogue import FAULTS, RIGHT, SETUP, START
 from support import steady
 
-from ranklab.engines.on_rank import read_variable
 from ranklab.layout import name_ranks
+from ranklab.rank.errands import read_variable
 
 pytestmark = pytest.mark.ranks
 

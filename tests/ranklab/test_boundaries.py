@@ -14,144 +14,107 @@ import ranklab
 
 SOURCE = Path(ranklab.__file__).parent
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.name != "__init__.py" or path.parent == SOURCE)
-STEMS = {path.stem for path in MODULES}
-PACKAGES = {path.parent.name for path in SOURCE.rglob("__init__.py")}
 
-# From the notebook's side down to plain data: a module imports from its own layer or one below it.
-LAYERS = [
-    {"__init__"},
-    {"__main__"},
-    {"doctor"},
-    {
-        "all_reduce",
-        "buckets",
-        "by_hand",
-        "collectives",
-        "cost_of_talking",
-        "data_parallel",
-        "ddp",
-        "feeding_ranks",
-        "hosts",
-        "launch",
-        "magics",
-        "meeting_up",
-        "pipelines",
-        "point_to_point",
-        "ranks",
-        "splitting_layers",
-        "why_distribute",
-    },
-    {"worlds"},
-    {"grading", "smaller"},
-    {"world", "torchrun"},
-    {"cell", "recovery", "autopsy"},
-    {"report"},
-    {"diagnosis"},
-    {"waits"},
-    {"evidence"},
-    {"mismatch"},
-    {"elsewhere"},
-    {"processes"},
-    {"network"},
-    {"lab"},
-    {"absent", "host", "hosttools", "subnets"},
-    {
-        "agents",
-        "controllers",
-        "greeting",
-        "leftovers",
-        "probe",
-        "fork_launcher",
-        "forking",
-        "launcher",
-        "nodemap",
-        "panel",
-        "nodes",
-        "costs",
-        "exchange",
-        "backward",
-        "owners",
-        "steps",
-        "timeline",
-        "relay",
-        "schedules",
-        "choice",
-    },
-    {"controller", "engine", "forked", "forkserver", "gpus", "holder", "on_rank"},
-    {"bookmark", "interrupt", "meeting", "meter", "rank", "streams", "watchdog"},
-    {"wire"},
-    {"commandline", "cut", "lastwords", "memory", "pytraceback", "recorder"},
-    {"ranklogs", "warden", "canvas"},
-    {
-        "live",
-        "deadman",
-        "errors",
-        "foreign",
-        "layout",
-        "namespaces",
-        "outcome",
-        "palette",
-        "ports",
-        "preload",
-        "rates",
-        "trace",
-    },
+# A room says in which process its modules run. From what a notebook calls down to plain data: a module imports from
+# its own room or from one below it, wherever in the module the import stands and whatever it is for.
+ROOMS = [
+    "ranklab",  # the public names, and the command line
+    "check",  # graders
+    "notebook",  # what a notebook calls
+    "launch",  # torchrun from a notebook
+    "figures",  # drawings
+    "cells",  # the notebook's loop around a cell
+    "engines",  # starting, replacing and ending the processes of a world
+    "hangs",  # words only
+    "rank",  # everything that runs inside a rank
+    "lab",  # hosts with a link
+    "system",  # what the machine is
+    "data",  # plain data
 ]
-IPYPARALLEL = {
-    "world",
-    "elsewhere",
-    "processes",
-    "launcher",
-    "fork_launcher",
-    "magics",
-    "engine",
-    "forked",
-    "controller",
-    "controllers",
-    "greeting",
+FILES = {
+    "ranklab": {"__init__", "__main__"},
+    "notebook": {"world", "magics", "doctor", "measured"},
+    "data": {"layout", "errors", "palette", "live", "outcome"},
 }
+IPYPARALLEL = {"notebook", "engines", "rank"}
 
 
-def layer(name: str) -> int:
-    return next(number for number, names in enumerate(LAYERS) if name in names)
+def name_of(path: Path) -> str:
+    """Return a module's name as Python knows it: ``ranklab.check.ranks.meeting_up``."""
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports(path: Path, at_import_only: bool = True):
-    """Yield what a module imports: ``.name`` for a module of ours, in whichever package, else a top-level package."""
+NAMES = {name_of(path) for path in SOURCE.rglob("*.py")}
+BY_NAME = pytest.mark.parametrize("path", MODULES, ids=name_of)
+
+
+def room(name: str) -> str:
+    """Return the room of a module; its folder, or for a module at the top what it is for."""
+    parts = name.split(".")[1:]
+    if len(parts) > 1 or (parts and parts[0] in ROOMS):
+        return parts[0]
+    stem = parts[0] if parts else "__init__"
+    return next(room for room, stems in FILES.items() if stem in stems)
+
+
+def imports(path: Path, late: bool = True):
+    """Yield the full names of the modules that a module imports.
+
+    Args:
+        path: the module.
+        late: also what it imports inside functions and for type checkers alone.
+    """
     tree = ast.parse(path.read_text(encoding="utf8"))
-    for node in ast.walk(tree) if not at_import_only else tree.body:
+    package = name_of(path) if path.name == "__init__.py" else name_of(path).rpartition(".")[0]
+    for node in ast.walk(tree) if late else tree.body:
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level:
-            module = (node.module or "").rpartition(".")[2]
-            if module and module not in PACKAGES:
-                yield f".{module}"
-            else:  # "from ..hangs import report": the names are modules, or what the package offers
-                yield from (f".{alias.name}" for alias in node.names if alias.name in STEMS)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module.split(".")[0]
+            above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                inner = f"{module}.{alias.name}"
+                yield inner if inner in NAMES else module
 
 
-def test_every_module_has_a_layer():
-    assert set().union(*LAYERS) == STEMS
-    assert len(STEMS) == len(MODULES), "two modules of one name"
+def ours(path: Path) -> set[str]:
+    return {name for name in imports(path) if name in NAMES}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def top_level(path: Path, late: bool) -> set[str]:
+    return {name.split(".")[0] for name in imports(path, late)}
+
+
+@BY_NAME
+def test_every_module_has_a_room(path):
+    assert room(name_of(path)) in ROOMS
+
+
+@pytest.mark.parametrize("path", sorted(SOURCE.rglob("*.py")), ids=name_of)
 def test_imports_go_down(path):
-    for name in imports(path):
-        if name.startswith("."):
-            assert layer(name[1:]) >= layer(path.stem), f"{path.stem} imports {name[1:]} from above"
+    own = room(name_of(path))
+    for name in ours(path):
+        assert ROOMS.index(room(name)) >= ROOMS.index(own), f"{name_of(path)} ({own}) imports {name} from above"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+def test_no_modules_import_each_other_in_a_circle():
+    left = {name_of(path): ours(path) - {name_of(path)} for path in SOURCE.rglob("*.py")}
+    while free := [name for name, wanted in left.items() if not wanted & left.keys()]:
+        for name in free:
+            del left[name]
+    assert not left, left
+
+
+@BY_NAME
 def test_heavy_libraries_stay_where_they_belong(path):
-    assert not {"torch", "matplotlib", "numpy"} & set(imports(path)), "import it inside the function that needs it"
-    if path.stem not in IPYPARALLEL:
-        assert "ipyparallel" not in set(imports(path, at_import_only=False))
+    heavy = {"torch", "matplotlib", "numpy"} & top_level(path, late=False)
+    assert not heavy, "import it inside the function that needs it"
+    if room(name_of(path)) not in IPYPARALLEL:
+        assert "ipyparallel" not in top_level(path, late=True)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@BY_NAME
 def test_a_module_is_under_300_lines_and_says_what_it_is(path):
     text = path.read_text(encoding="utf8")
     assert len(text.splitlines()) < 300
@@ -169,13 +132,13 @@ COLLECTIVES = (
 )
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@BY_NAME
 def test_no_collective_is_wrapped(path):
     code = code_without_strings(path)
     if path.stem == "probe":  # a program of its own, which the doctor starts
         return
     assert not re.search(rf"\bdist \. ({COLLECTIVES}) \(", code)
-    if path.parent.name != "check":  # a grader makes the group that an answer runs in
+    if room(name_of(path)) != "check" and path.stem != "smaller":  # a grader makes the group that an answer runs in
         assert "init_process_group (" not in code
 
 
@@ -202,7 +165,7 @@ def test_what_a_reader_asks_for_start_tells_the_arguments_the_errors_and_a_chapt
         assert part in told
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.stem)
+@BY_NAME
 def test_no_fixed_port_no_pkill_no_bare_except(path):
     code = path.read_text(encoding="utf8")
     assert not re.search(r"\b(29500|29400|10567)\b", code)

@@ -7,7 +7,10 @@ import pytest
 import torch
 
 from ranklab import check
-from ranklab.check import data_parallel, ddp, grading, meeting_up, ranks
+from ranklab.check import grading
+from ranklab.check.data_parallel import data_parallel_and_the_gil as data_parallel
+from ranklab.check.data_parallel import ddp
+from ranklab.check.ranks import meeting_up, rank_local_rank_world_size, your_first_ranks
 
 pytestmark = pytest.mark.ranks
 
@@ -166,12 +169,12 @@ def adds_to_the_last_round(value):
 )
 def test_sum_on_rank_zero(notebook, capsys, monkeypatch, answer, sentence):
     rounds = iter([[1, 10, 100, 1000], [40, 30, 20, 10]])
-    monkeypatch.setattr(ranks, "_draw_values", lambda size: next(rounds))
+    monkeypatch.setattr(your_first_ranks, "_draw_values", lambda size: next(rounds))
     assert sentence in verdict(capsys, check.sum_on_rank_zero, answer)
 
 
 def test_the_values_of_a_sum_are_new_every_time_and_no_two_alike():
-    drawn = [tuple(ranks._draw_values(4)) for _ in range(20)]
+    drawn = [tuple(your_first_ranks._draw_values(4)) for _ in range(20)]
     assert len(set(drawn)) > 15
     assert all(len(set(values)) == 4 for values in drawn)
 
@@ -285,8 +288,8 @@ def test_device_index(capsys, answer, sentence):
 @pytest.mark.parametrize(
     ("module", "grader"),
     [
-        (ranks, check.cluster_numbers),
-        (ranks, check.device_index),
+        (rank_local_rank_world_size, check.cluster_numbers),
+        (rank_local_rank_world_size, check.device_index),
         (data_parallel, check.what_remains),
         (ddp, check.training_calls),
         (meeting_up, check.two_levels),

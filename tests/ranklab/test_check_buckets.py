@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ranklab import check
-from ranklab.check.buckets import simulated
+from ranklab.check.data_parallel.buckets import simulated
 
 
 def verdict(capsys, grader, answer):

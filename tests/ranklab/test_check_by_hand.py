@@ -6,7 +6,7 @@ import pytest
 from support import answer, changed
 
 from ranklab import check
-from ranklab.check import by_hand
+from ranklab.check.data_parallel import by_hand
 from ranklab.figures import charts
 
 pytestmark = pytest.mark.ranks

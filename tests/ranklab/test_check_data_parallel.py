@@ -9,7 +9,7 @@ import torch
 from support import changed
 
 from ranklab import check
-from ranklab.check.data_parallel import remaining
+from ranklab.check.data_parallel.data_parallel_and_the_gil import remaining
 
 pytestmark = pytest.mark.ranks
 

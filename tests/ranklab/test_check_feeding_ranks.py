@@ -7,7 +7,7 @@ from support import changed
 from torch.utils.data import DistributedSampler
 
 from ranklab import check
-from ranklab.check import feeding_ranks
+from ranklab.check.data_parallel import feeding_ranks
 
 pytestmark = pytest.mark.ranks
 

@@ -5,7 +5,7 @@ import ipaddress
 import pytest
 
 from ranklab import check
-from ranklab.check import hosts
+from ranklab.check.launching import two_computers as hosts
 
 
 def said(capsys, grader, answer) -> str:

@@ -6,7 +6,7 @@ import pytest
 from support import started
 
 from ranklab import check
-from ranklab.check import meeting_up
+from ranklab.check.ranks import meeting_up
 
 pytestmark = pytest.mark.ranks
 

@@ -6,7 +6,7 @@ import pytest
 
 from ranklab import check
 from ranklab.check import grading
-from ranklab.check.pipelines import SIZES, simulate
+from ranklab.check.model_parallel.pipelines import SIZES, simulate
 
 
 def said(capsys, grader, answer):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ranklab import check
-from ranklab.check import splitting_layers as graders
+from ranklab.check.model_parallel import splitting_layers as graders
 
 BACK = "    dist.recv(gradient, src=rank + 1)\n"
 RIGHT = """

@@ -6,7 +6,7 @@ import torch.distributed as dist
 from torch import nn
 
 from ranklab import check
-from ranklab.check import why_distribute
+from ranklab.check.ranks import why_distribute
 
 
 def said(capsys, grader, answer) -> str:

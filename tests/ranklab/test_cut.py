@@ -6,7 +6,7 @@ import sys
 PROGRAM = """
 import socket, sys, threading
 import torch.distributed as dist
-from ranklab.hangs.cut import connections, cut
+from ranklab.rank.cut import connections, cut
 
 listener = socket.create_server(("127.0.0.1", 0))
 ours = socket.create_connection(listener.getsockname())

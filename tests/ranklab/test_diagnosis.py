@@ -2,10 +2,10 @@
 
 import pytest
 
-from ranklab.cells.outcome import CellOutcome, RankOutcome
 from ranklab.cells.panel import Panel
 from ranklab.hangs import diagnosis, mismatch
 from ranklab.hangs.report import summarise
+from ranklab.outcome import CellOutcome, RankOutcome
 
 
 def called(number, name="all_reduce", sizes=((4,),), kind="float32", done=True, group="0"):

@@ -14,10 +14,10 @@ import pytest
 import slurm
 
 import ranklab
-from ranklab.engines.foreign import read_places, read_rank
-from ranklab.engines.meeting import serve_store
-from ranklab.engines.on_rank import free_port
 from ranklab.errors import RanklabError, WorldError
+from ranklab.rank.errands import free_port
+from ranklab.rank.meeting import serve_store
+from ranklab.system.foreign import read_places, read_rank
 
 SSHD = shutil.which("sshd") or (Path("/usr/sbin/sshd").exists() and "/usr/sbin/sshd")
 

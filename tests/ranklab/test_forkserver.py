@@ -21,7 +21,7 @@ from ranklab.engines import choice, processes
 from ranklab.engines.forking import Server
 from ranklab.engines.processes import Processes
 from ranklab.errors import RanklabError, WorldError
-from ranklab.hangs.lastwords import last_words
+from ranklab.system.home import last_words
 
 pytestmark = [
     pytest.mark.ranks,

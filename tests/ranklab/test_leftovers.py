@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ranklab.engines import leftovers
+from ranklab.system import leftovers
 
 LOOK = "from ranklab.engines import leftovers; leftovers.clean(); print(leftovers.folders())"
 IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from ranklab.hangs import memory
+from ranklab.system import memory
 
 
 @pytest.fixture(params=[1, 2])

@@ -9,7 +9,7 @@ import pytest
 
 import ranklab
 from ranklab.errors import WorldError
-from ranklab.meter import BATCH, GROUPS, NO_COMMUNICATION, OPERATIONS
+from ranklab.rank.meter import BATCH, GROUPS, NO_COMMUNICATION, OPERATIONS
 
 pytestmark = pytest.mark.ranks
 WIRE = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts the bytes of a connection")
@@ -173,7 +173,7 @@ def test_a_message_costs_its_bytes_and_a_little_more(group):
 def test_connections_that_close_in_the_block_take_their_count_with_them(monkeypatch):
     monkeypatch.setenv("RANK", "0")
     counts = iter([{1: 500, 2: 300}, {1: 900}])
-    monkeypatch.setattr(sys.modules["ranklab.meter"], "written", lambda ours: next(counts))
+    monkeypatch.setattr(sys.modules["ranklab.rank.meter"], "written", lambda ours: next(counts))
     with ranklab.meter() as meter:
         pass
     assert meter.wire is None and meter.why == "1 connection to another rank was closed in the block."
@@ -181,7 +181,7 @@ def test_connections_that_close_in_the_block_take_their_count_with_them(monkeypa
 
 @WIRE
 def test_a_connection_that_is_reset_while_it_is_read_is_gone(monkeypatch):
-    import ranklab.wire as wire
+    import ranklab.rank.wire as wire
 
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as ours:
         theirs, _ = server.accept()
@@ -195,7 +195,7 @@ def test_a_connection_that_is_reset_while_it_is_read_is_gone(monkeypatch):
 
 
 def test_another_system_says_that_it_does_not_count(group):
-    block = "import ranklab.wire as wire\nplatform, wire.sys = wire.sys, type('S', (), {'platform': 'darwin'})\n"
+    block = "import ranklab.rank.wire as wire\nplatform, wire.sys = wire.sys, type('S', (), {'platform': 'darwin'})\n"
     for told in counted(group, block + "dist.all_reduce(x)"):
         assert (
             told["wire"] is None and told["why"] == "This system does not count the bytes of a connection; Linux does."

@@ -2,8 +2,8 @@
 
 from html.parser import HTMLParser
 
-from ranklab.cells.outcome import LIMIT, CellOutcome, RankOutcome, clean
 from ranklab.cells.panel import Panel
+from ranklab.outcome import LIMIT, CellOutcome, RankOutcome, clean
 from ranklab.palette import rank_color
 
 

@@ -5,8 +5,8 @@ import torch
 
 import ranklab
 from ranklab.engines.choice import choose_backend, choose_backend_elsewhere
-from ranklab.engines.foreign import read_places
-from ranklab.engines.gpus import backend_environment, visible_gpu_names, visible_gpus
+from ranklab.system.foreign import read_places
+from ranklab.system.gpus import backend_environment, visible_gpu_names, visible_gpus
 
 LAUNCHED_BY = {
     "ranklab": {"RANKLAB_BACKEND": "nccl"},

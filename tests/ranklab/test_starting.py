@@ -13,10 +13,11 @@ import pytest
 import torch.distributed
 
 import ranklab
-from ranklab.engines import greeting, meeting, processes
+from ranklab.engines import greeting, processes
 from ranklab.engines.controllers import controller_runs
 from ranklab.engines.processes import Processes
 from ranklab.errors import RanklabError
+from ranklab.rank import meeting
 
 pytestmark = pytest.mark.ranks
 
@@ -64,7 +65,7 @@ def test_a_rank_that_cannot_prepare_is_told(tmp_path, monkeypatch):
 def greet_again() -> int:
     import torch.distributed  # noqa: F401  a rank that has torch opens a store
 
-    from ranklab.engines.on_rank import greet
+    from ranklab.rank.errands import greet
 
     return greet()
 

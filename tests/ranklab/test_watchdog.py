@@ -3,10 +3,10 @@
 from types import SimpleNamespace
 
 from ranklab.cells import cell
-from ranklab.hangs import recorder
-from ranklab.hangs.recovery import ask_all
-from ranklab.hangs.watchdog import Watchdog, ask
+from ranklab.cells.recovery import ask_all
 from ranklab.live import Live
+from ranklab.rank import recorder
+from ranklab.rank.watchdog import Watchdog, ask
 
 
 class Group:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ranklab.cells.outcome import CellOutcome, RankOutcome
 from ranklab.cells.panel import Panel
+from ranklab.outcome import CellOutcome, RankOutcome
 
 BOOK = Path(__file__).parents[2] / "book"
 

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..hangs.evidence import doing
-from ..hangs.lastwords import last_line, last_words
-from ..hangs.memory import kills, shortage
-from ..hangs.recovery import ask_all, free
 from ..hangs.report import summarise, warn
 from ..layout import name_ranks
 from ..live import Live
-from .outcome import CellOutcome, RankOutcome, clean
+from ..outcome import CellOutcome, RankOutcome, clean
+from ..system.home import last_line, last_words
+from ..system.memory import kills, shortage
 from .panel import Panel
+from .recovery import ask_all, free
 
 if TYPE_CHECKING:
     from ..world import World

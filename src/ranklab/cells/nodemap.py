@@ -6,7 +6,7 @@ import html
 from collections.abc import Sequence
 
 from ..layout import places
-from .panel import chip
+from ..palette import chip
 
 NODE = "border:1px solid currentColor;border-radius:.5em;padding:.5em .8em;min-width:9em;"
 ALL = "display:flex;flex-wrap:wrap;gap:.7em;align-items:flex-start;margin:.3em 0;"

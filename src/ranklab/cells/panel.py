@@ -9,17 +9,13 @@ import html
 import re
 
 from ..layout import name_ranks
-from ..palette import ERROR_COLOR, label_color, rank_color
-from .outcome import CellOutcome, RankOutcome
+from ..outcome import CellOutcome, RankOutcome
+from ..palette import CHIP, ERROR_COLOR, chip
 
 # A grid lines up the outputs of all ranks, whatever the number of chips before them.
 PANEL = "display:grid;grid-template-columns:fit-content(36%) minmax(0,1fr);gap:.3em .9em;align-items:baseline;"
 ROW = "display:contents;"
 WHO = "display:flex;flex-wrap:wrap;gap:.2em;"
-CHIP = (
-    "display:inline-block;min-width:1.5em;padding:0 .35em;border-radius:.3em;"
-    "font:600 .8em/1.6 system-ui,sans-serif;text-align:center;"
-)
 PRE = "margin:0;padding:0;border:0;background:none;color:inherit;white-space:pre-wrap;overflow-wrap:anywhere;"
 HEAD = f"grid-column:1/-1;margin:0;padding-left:.6em;border-left:4px solid {ERROR_COLOR};font-weight:600;"
 ADVICE = "grid-column:1/-1;margin:0;"
@@ -98,12 +94,6 @@ class Panel:
     def metadata(self) -> dict[str, dict]:
         """Return display metadata; it says where a rank wrote to stderr, which no chapter may store."""
         return {"ranklab": {"stderr": True}} if any(kind == "stderr" for _, _, kind, _ in self.rows) else {}
-
-
-def chip(rank: int, text: str | None = None) -> str:
-    """Return the coloured label of one rank as HTML."""
-    style = f"{CHIP}background:{rank_color(rank)};color:{label_color(rank)};"
-    return f'<span class="rl-rank" style="{style}">{rank if text is None else html.escape(text)}</span>'
 
 
 def chips(ranks: list[int]) -> str:

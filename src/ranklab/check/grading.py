@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..cells.outcome import clean
-from ..cells.trace import cut_traceback, describe
+from ..outcome import clean
+from ..rank.trace import cut_traceback, describe
 from ..world import current
 
 DEADLINE = 5.0

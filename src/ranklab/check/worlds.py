@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..cells.outcome import clean
+from ..outcome import clean
+from ..rank import smaller
 from ..world import current
-from . import smaller
 from .grading import DEADLINE, on_ranks
 
 if TYPE_CHECKING:

@@ -5,17 +5,15 @@ Asks the operating system and starts nothing; standard library and psutil.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..errors import WorldError
-from ..hangs.memory import free_memory_mb
 from ..layout import Place
 from ..live import tell
-from ..rank import own_gpu
-from .gpus import visible_gpus
+from ..system.gpus import own_gpu, visible_gpus
+from ..system.memory import free_memory_mb
 
 FORK = "fork"
 SPAWN = "spawn"
@@ -148,26 +146,3 @@ def check_memory(size: int, launcher: str) -> None:
             f"{size} ranks do not fit: {free} MB of memory are free and a rank needs about {RANK_MB[launcher]} MB "
             f"before it holds any data, so {fit} would fit. Stop other notebooks, or start fewer ranks."
         )
-
-
-def no_more(error: OSError) -> str:
-    """Say in one sentence what the operating system has run out of, or will not let us write."""
-    import errno
-
-    if error.errno in (errno.EMFILE, errno.ENFILE):
-        import resource
-
-        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        return (
-            f"Ranks need open files, and this notebook has none left (its limit is {limit}). Close what it has open "
-            "or restart its kernel; `ulimit -n` shows and sets the limit."
-        )
-    if error.errno in (errno.EAGAIN, errno.ENOMEM):
-        return f"The system refused another process ({error.strerror}). Stop other notebooks, or start fewer ranks."
-    if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.ENOENT):
-        return (
-            f"Ranks need a folder they can write to, and {error.filename or 'the temporary folder'} is not one "
-            f"({error.strerror}). Set TMPDIR to a folder of yours, before Python starts."
-        )
-    where = f" ({os.fspath(error.filename)})" if error.filename else ""
-    return f"The system refused: {error.strerror or error}{where}."

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ipyparallel.controller import heartmonitor
 from ipyparallel.controller.app import main
 
-from .deadman import watch_owner
+from ..system.deadman import watch_owner
 
 
 class PromptHeartMonitor(heartmonitor.HeartMonitor):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .deadman import all_run
+from ..system.deadman import all_run
 
 if TYPE_CHECKING:
     import ipyparallel as ipp

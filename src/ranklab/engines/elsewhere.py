@@ -17,19 +17,19 @@ from typing import Any
 from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher, find_launcher_class
 
 from ..errors import RanklabError
-from ..hangs.cut import NCCL_ERRORS
-from ..hangs.recorder import BUFFER, ENTRIES
 from ..layout import IMPATIENT, LOOPBACK, name_ranks
 from ..live import Live
-from ..rank import ENGINES
-from .choice import choose_backend_elsewhere, no_more
+from ..rank.cut import NCCL_ERRORS
+from ..rank.errands import free_port, take_place, where_am_i
+from ..rank.recorder import BUFFER, ENTRIES
+from ..system.deadman import HOME, OWNER
+from ..system.gpus import ENGINES, backend_environment
+from ..system.leftovers import make_home
+from ..system.refused import no_more
+from .choice import choose_backend_elsewhere
 from .controllers import make_cluster
-from .deadman import HOME, OWNER
-from .gpus import backend_environment
 from .greeting import greet_all
 from .launcher import CONTROLLER_CMD
-from .leftovers import make_home
-from .on_rank import free_port, take_place, where_am_i
 from .processes import Processes
 
 ENGINE_TIMEOUT = 300.0  # a job may have to wait in a queue
@@ -107,7 +107,7 @@ class Elsewhere(Processes):
         environment = {HOME: str(self.home), "IPYTHONDIR": str(self.home), ENGINES: engines}
         if path := os.environ.get("PYTHONPATH"):
             environment["PYTHONPATH"] = path
-        command = [self._options.get("remote_python", sys.executable), "-m", "ranklab.engines.engine"]
+        command = [self._options.get("remote_python", sys.executable), "-m", "ranklab.rank.engine"]
         self._cluster.start_engines_sync(self.size, engine_cmd=command, environment=environment, **self._options)
         self._await_all(live)
         live.finish()
@@ -143,7 +143,7 @@ class Elsewhere(Processes):
 
     def _lay_out(self) -> None:
         """Give every rank torchrun's variables, from the hosts the ranks are really on."""
-        from .foreign import read_places
+        from ..system.foreign import read_places
 
         told = self.client[list(range(self.size))].apply_sync(where_am_i)
         hosts = [host for host, _ in told]

@@ -15,10 +15,10 @@ from pathlib import Path
 from traitlets import Any, Integer, Unicode
 
 from ..layout import LOOPBACK, places
-from .deadman import HOME
+from ..system.deadman import HOME
+from ..system.ports import reserve_port
 from .forking import Fork, Server
 from .launcher import RankLauncher, RankSetLauncher
-from .ports import reserve_port
 
 # The server is the nanny of all its ranks; ipyparallel would start one more process for every engine.
 NO_NANNY = "--IPEngine.enable_nanny=False"

@@ -16,8 +16,7 @@ from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 
 from ..errors import RanklabError
-from .deadman import OWNER
-from .forkserver import OUTLIVE
+from ..system.deadman import OUTLIVE, OWNER
 
 SERVER_CMD = [sys.executable, "-m", "ranklab.engines.forkserver"]
 END_PATIENCE = 2.0

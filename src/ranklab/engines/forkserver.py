@@ -27,10 +27,9 @@ import traceback
 from dataclasses import dataclass, field
 
 from ..errors import one_line
-from .deadman import HOME, OWNER, PERIOD
+from ..system.deadman import HOME, OUTLIVE, OWNER, PERIOD
 from .preload import preload
 
-OUTLIVE = "--outlive"  # ranks go on when the process that started us has gone; we go when the last rank has gone
 MESSAGE_PATIENCE = 0.5  # seconds until a message to the hub counts as undeliverable
 
 
@@ -111,7 +110,7 @@ class ForkServer:
             try:
                 os.close(report)
                 self.forget()
-                from . import forked
+                from ..rank import forked
 
                 forked.become_rank(request, tell)
             finally:
@@ -185,7 +184,7 @@ class ForkServer:
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 0)
             os.dup2(null, 1)
-            from . import forked
+            from ..rank import forked
 
             forked.tell_hub(child.engine, child.connection)
         except BaseException:

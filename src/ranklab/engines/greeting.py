@@ -11,7 +11,7 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 from ..errors import RanklabError
-from .on_rank import greet
+from ..rank.errands import greet
 
 if TYPE_CHECKING:
     import ipyparallel as ipp

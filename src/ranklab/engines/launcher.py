@@ -15,7 +15,7 @@ from ipyparallel.cluster.launcher import LocalEngineLauncher, LocalEngineSetLaun
 from traitlets import Dict, List, default
 
 CONTROLLER_CMD = [sys.executable, "-m", "ranklab.engines.controller"]
-ENGINE_CMD = [sys.executable, "-m", "ranklab.engines.engine"]
+ENGINE_CMD = [sys.executable, "-m", "ranklab.rank.engine"]
 
 
 class RankLauncher(LocalEngineLauncher):

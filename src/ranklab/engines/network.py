@@ -17,8 +17,8 @@ from ..lab.namespaces import HOST, HOST_ETC
 from ..lab.rates import Link
 from ..layout import IMPATIENT, LOOPBACK, Place
 from ..live import tell
+from ..system.ports import reserve_port
 from .choice import FORK, SPAWN
-from .ports import reserve_port
 
 INTERFACE = "GLOO_SOCKET_IFNAME"
 # On hosts that exist for one world only, ports below those that the kernel hands out by itself (32768 and up).

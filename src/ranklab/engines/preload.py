@@ -26,8 +26,8 @@ PRELOAD = (
     "tornado.locks",
     "tornado.platform.asyncio",
     "zmq.asyncio",
-    "ranklab.engines.engine",
-    "ranklab.engines.forked",
+    "ranklab.rank.engine",
+    "ranklab.rank.forked",
 )
 
 

@@ -14,17 +14,19 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 from ..errors import ControllerLost, RanklabError
-from ..hangs.cut import NCCL_ERRORS
-from ..hangs.recorder import BUFFER, ENTRIES
-from ..hangs.watchdog import ask
-from ..layout import name_ranks, places, watchdog_path
+from ..layout import name_ranks, places
 from ..live import Live
-from . import leftovers
-from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher, no_more
+from ..rank.cut import NCCL_ERRORS
+from ..rank.recorder import BUFFER, ENTRIES
+from ..rank.watchdog import ask
+from ..system import leftovers
+from ..system.deadman import HOME, OWNER, is_stopped
+from ..system.gpus import backend_environment
+from ..system.home import watchdog_path
+from ..system.refused import no_more
+from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher
 from .controllers import controller_runs, kill_controller, make_cluster
-from .deadman import HOME, OWNER, is_stopped
 from .forking import Server
-from .gpus import backend_environment
 from .greeting import greet_all
 from .network import Computers, make_network
 
@@ -222,7 +224,7 @@ class Processes:
         return self.network.port
 
     def ask(self, rank: int, question: str) -> dict | int | None:
-        """Ask the watchdog of a rank, see :func:`ranklab.hangs.watchdog.ask`; ``{"stopped": True}`` after a SIGSTOP."""
+        """Ask the watchdog of a rank, see :func:`ranklab.rank.watchdog.ask`; ``{"stopped": True}`` after a SIGSTOP."""
         answer = ask(watchdog_path(self.home, rank), question)
         return {"stopped": True} if answer is None and is_stopped(self.pid(rank)) else answer
 

@@ -6,9 +6,8 @@ import html
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from ..cells.panel import chip
 from ..errors import WorldError
-from ..palette import INK, MUTED, RULE, label_color, rank_color
+from ..palette import INK, MUTED, RULE, chip, label_color, rank_color
 from .canvas import canvas, write_title
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..cells.outcome import RankOutcome
 from ..layout import name_ranks
+from ..outcome import RankOutcome
 from . import mismatch
 from .evidence import Case, Finding, doing, verb_of
 from .waits import alone, circle, missing, never_met

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..cells.outcome import RankOutcome
+from ..outcome import RankOutcome
 from . import mismatch
 
 TAKES = {"torch.distributed.recv": "receives from", "torch.distributed.irecv": "receives from"}

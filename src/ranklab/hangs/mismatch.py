@@ -1,6 +1,6 @@
 """Collectives on which ranks do not agree: the n-th of a group has to be the same on all its ranks.
 
-Pure: compares what :mod:`ranklab.hangs.recorder` has told of each rank.
+Pure: compares what :mod:`ranklab.rank.recorder` has told of each rank.
 """
 
 from __future__ import annotations

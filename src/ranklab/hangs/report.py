@@ -9,8 +9,8 @@ import re
 import signal
 from collections.abc import Sequence
 
-from ..cells.outcome import CellOutcome, RankOutcome
 from ..layout import name_ranks
+from ..outcome import CellOutcome, RankOutcome
 from . import diagnosis, lastwords, mismatch
 from .evidence import pending
 

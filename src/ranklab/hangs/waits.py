@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..cells.outcome import RankOutcome
 from ..layout import name_ranks
+from ..outcome import RankOutcome
 from .evidence import TAKES, Case, Finding, doing, peer, pending, verb, verb_of
 
 INIT = "torch.distributed.init_process_group"

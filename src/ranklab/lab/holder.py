@@ -20,7 +20,7 @@ import shutil
 import subprocess
 import sys
 
-from ..engines.deadman import HOME, OWNER, PERIOD
+from ..system.deadman import HOME, OWNER, PERIOD
 
 UNSHARE = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # The first process of a host. The kernel itself waits for children whose parent ignores SIGCHLD, so processes that

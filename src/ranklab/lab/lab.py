@@ -21,11 +21,11 @@ from pathlib import Path
 
 import psutil
 
-from ..engines.choice import no_more
-from ..engines.deadman import HOME, OWNER
-from ..engines.leftovers import make_home
 from ..errors import NoHosts, RanklabError, WorldError
 from ..live import tell
+from ..system.deadman import HOME, OWNER
+from ..system.leftovers import make_home
+from ..system.refused import no_more
 from .host import Host
 from .hosttools import PATIENCE, check_tools, forbidden, run_tool, search_path
 from .rates import Link

@@ -4,7 +4,7 @@ Threads have namespaces each of their own in Linux. A rank uses that: what it ha
 connections to the notebook and the threads that serve them, stays in the machine's network, and what its main thread
 opens or starts afterwards is the host's. Python has ``os.setns`` from 3.12 on; here the C library is asked.
 
-Standard library only; used by a rank (:mod:`ranklab.engines.forked`, :mod:`ranklab.engines.engine`).
+Standard library only; used by a rank (:mod:`ranklab.rank.forked`, :mod:`ranklab.rank.engine`).
 """
 
 from __future__ import annotations

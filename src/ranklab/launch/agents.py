@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..engines.deadman import HOME, OWNER
 from ..layout import IMPATIENT, places
+from ..system.deadman import HOME, OWNER
 from .commandline import Launch
 from .ranklogs import Log
 

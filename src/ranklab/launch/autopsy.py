@@ -12,9 +12,9 @@ import re
 import signal
 from dataclasses import dataclass, field
 
-from ..cells.outcome import CellOutcome, RankOutcome, clean
 from ..hangs.report import LOST, summarise
 from ..layout import name_ranks
+from ..outcome import CellOutcome, RankOutcome, clean
 from . import pytraceback
 from .agents import Agent
 from .commandline import STANDALONE, Launch

@@ -1,6 +1,6 @@
 """Python tracebacks in text, cut to the reader's own lines.
 
-:mod:`ranklab.cells.trace` cuts a traceback inside the rank, where the exception is alive; here there is only what the
+:mod:`ranklab.rank.trace` cuts a traceback inside the rank, where the exception is alive; here there is only what the
 interpreter wrote before the process ended. Pure.
 """
 
@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from ..cells.trace import anonymous
+from ..rank.trace import anonymous
 
 START = "Traceback (most recent call last):"
 FRAME = re.compile(r'\s*File "(.+?)", line (\d+)(?:, in (.+))?$')

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engines.ports import reserve_port
 from ..errors import WorldError
 from ..layout import LOOPBACK
 from ..live import Live
+from ..system.ports import reserve_port
 from .commandline import TORCHRUN, Launch, read_launch
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class _Launching:
     def __init__(
         self, launch: Launch, hosts: Sequence[Any] | None, timeout: float, env: Mapping[str, object] | None
     ) -> None:
-        from ..engines.leftovers import make_home
+        from ..system.leftovers import make_home
         from .agents import environment_for
 
         self.launch, self.hosts, self.timeout = launch, hosts, timeout
@@ -205,8 +205,8 @@ class _Launching:
         return "finished"
 
     def _progress(self, seconds: int) -> dict[str, str]:
-        from ..cells.outcome import CellOutcome, RankOutcome, clean
         from ..cells.panel import Panel
+        from ..outcome import CellOutcome, RankOutcome, clean
 
         ranks = []
         for agent in self.agents:

@@ -1,0 +1,1 @@
+"""Graders of part 3, a module a chapter."""

@@ -1,0 +1,1 @@
+"""Graders of part 5, a module a chapter."""

@@ -1,0 +1,1 @@
+"""Graders of part 6, a module a chapter."""

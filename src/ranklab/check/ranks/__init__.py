@@ -1,0 +1,1 @@
+"""Graders of part 1, a module a chapter."""

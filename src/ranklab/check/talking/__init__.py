@@ -1,0 +1,1 @@
+"""Graders of part 2, a module a chapter."""

@@ -1,0 +1,50 @@
+"""Where in its cell a rank was, readable after its death.
+
+``kill -9`` and a lack of memory leave a process no moment for a last word. So each top-level statement of a cell
+first puts its line number into a shared page of memory, a file in the world's private folder (read by
+:mod:`ranklab.system.home`). Runs inside a rank. Standard library only.
+"""
+
+from __future__ import annotations
+
+import mmap
+from pathlib import Path
+from types import CodeType
+
+from ..system.home import NUMBER
+
+
+class Bookmark:
+    """The line of the present cell's statement.
+
+    Args:
+        path: the file, made here.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with path.open("w+b") as file:
+            file.write(NUMBER.pack(0))
+            file.flush()
+            self._page = mmap.mmap(file.fileno(), NUMBER.size)
+
+    def follow(self, shell) -> None:
+        """Note each statement before it runs.
+
+        Args:
+            shell: the rank's IPython shell, which runs a cell statement by statement (``run_ast_nodes``).
+        """
+        run = shell.run_code
+
+        async def run_code(code: CodeType, *arguments, **options):
+            self._note(_first_line(code))
+            return await run(code, *arguments, **options)
+
+        shell.run_code = run_code
+        shell.events.register("post_run_cell", lambda *_: self._note(0))
+
+    def _note(self, line: int) -> None:
+        self._page[:] = NUMBER.pack(line)
+
+
+def _first_line(code: CodeType) -> int:
+    return min((line for _, _, line in code.co_lines() if line), default=0)

@@ -1,0 +1,41 @@
+"""What a reader's cell may ask of the rank it runs on."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ..system.gpus import BACKEND, ENGINES, own_gpu
+
+if TYPE_CHECKING:
+    import torch
+
+
+def device() -> torch.device:
+    """Return the device of this rank: a GPU of its own, or ``cpu`` on all ranks of a node with too few GPUs.
+
+    The index of a GPU counts those that this process can see (``CUDA_VISIBLE_DEVICES``), so it is the local rank
+    where all ranks of a node see the same list. Some launchers show each rank one GPU only (``srun
+    --gpus-per-task=1``); then it is ``cuda:0`` for all of them. torchrun never does that, nor does ranklab for ranks
+    of its own (without ``engines=``), so under them one visible GPU for several ranks is too few.
+
+    Returns:
+        A ``torch.device``.
+
+    Raises:
+        WorldError: called in the notebook's kernel, which is not a rank.
+
+    Used from the chapters on data parallelism on.
+    """
+    from ..errors import WorldError
+
+    if "LOCAL_RANK" not in os.environ:
+        raise WorldError("The notebook is not a rank: call ranklab.device() in a %%px cell.")
+    import torch
+
+    if os.environ.get(BACKEND, "nccl") != "nccl" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    place = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    same_list_for_all = "TORCHELASTIC_RUN_ID" in os.environ or (BACKEND in os.environ and ENGINES not in os.environ)
+    gpu = own_gpu(*place, torch.cuda.device_count(), one_each=not same_list_for_all)
+    return torch.device("cpu") if gpu is None else torch.device("cuda", gpu)

@@ -1,0 +1,93 @@
+"""What the driver asks of an idle rank. Runs inside a rank."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+from ..system.gpus import visible_gpu_names
+from ..system.ports import reserve_port
+from .meeting import open_store, watch_cells
+
+_port: socket.socket | None = None  # held until another is asked for: other programs do not get it
+
+
+def greet() -> int:
+    """Answer the first question of the notebook: which rank is this?
+
+    By now all connections to the notebook stand, so the watchdog learns which ones never to cut.
+    """
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    shell.watchdog.settle()
+    open_store()
+    watch_cells(shell)
+    return int(os.environ["RANK"])
+
+
+def where_am_i() -> tuple[str, list[str]]:
+    """Return the name of this rank's computer, and the GPUs that it sees."""
+    return socket.gethostname(), visible_gpu_names()
+
+
+def free_port(towards: str) -> tuple[str, int]:
+    """Return an address of this computer and a port on it that stays free for rank 0, which is asked.
+
+    Args:
+        towards: an address that the other ranks can reach as well; "" where all ranks are on this computer.
+    """
+    global _port
+    host = "127.0.0.1"
+    if towards:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((towards, 9))  # sends nothing; the system chooses the interface
+            host = probe.getsockname()[0]
+    before, _port = _port, reserve_port(host)
+    if before is not None:
+        before.close()
+    return host, _port.getsockname()[1]
+
+
+def take_place(environment: dict[str, str], defaults: dict[str, str]) -> None:
+    """Become a rank that another launcher has started.
+
+    Args:
+        environment: the variables that torchrun would have set.
+        defaults: set as well where this computer has not set them.
+    """
+    for name, value in defaults.items():
+        os.environ.setdefault(name, value)
+    os.environ.update(environment)
+
+
+def leave_group(master_port: int) -> bool:
+    """Destroy this rank's process group, if it has one, so that ``dist.init_process_group()`` works again.
+
+    Args:
+        master_port: where the next group meets.
+
+    Returns:
+        Whether there was a group to leave.
+    """
+    os.environ["MASTER_PORT"] = str(master_port)
+    dist = sys.modules.get("torch.distributed")
+    member = dist is not None and dist.is_available() and dist.is_initialized()
+    if member:
+        dist.destroy_process_group()
+    elif dist is not None and dist.is_available():
+        # torch names groups by counting them, also one that failed half-way: the next would get another name here than
+        # on the other ranks, and they would never meet (_process_group_name in distributed_c10d.py, 2.13).
+        dist.distributed_c10d._world.group_count = 0
+    open_store()
+    return member
+
+
+def read_variable(name: str) -> tuple[bool, Any]:
+    """Return whether the reader's variable exists on this rank, and its value."""
+    from IPython import get_ipython
+
+    variables = get_ipython().user_ns
+    return name in variables, variables.get(name)

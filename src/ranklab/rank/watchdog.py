@@ -1,0 +1,145 @@
+"""The watchdog: a thread in each rank that answers while the rank itself is busy or stuck.
+
+It listens on a Unix socket in the world's private folder, so no port is open and no other user can ask. It knows
+where the rank is (the cell's line, the library call it is in, the collectives it has called), and how to cut the
+connections that gloo has opened, which ends any wait in a collective with an error while variables stay.
+
+Runs inside a rank. Standard library only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .cut import connections, cut
+from .recorder import calls, collectives, groups
+from .trace import position, switches
+
+ANSWER_BYTES = 1 << 20
+
+
+class Watchdog:
+    """Answers questions about this process from a thread of its own.
+
+    Args:
+        path: where to listen; None on another machine, where nobody could ask.
+
+    Attributes:
+        notebook_connections: inode numbers of the connections to the notebook, known once the rank has settled.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._rank_thread, self._native = threading.get_ident(), threading.get_native_id()
+        self._cell_began: float | None = None
+        self._cell_since = 0  # nanoseconds
+        self._calls = 0
+        self.notebook_connections: set[int] = set()
+        if path is None:
+            return
+        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        path.unlink(missing_ok=True)
+        self._server.bind(str(path))
+        self._server.listen()
+        threading.Thread(target=self._serve, daemon=True, name="watchdog").start()
+
+    def watch(self, shell) -> None:
+        """Follow the cells of a shell.
+
+        Args:
+            shell: the rank's IPython shell.
+        """
+        shell.events.register("pre_run_cell", self._begin)
+        shell.events.register("post_run_cell", self._end)
+
+    def settle(self) -> None:
+        """Take what is connected now for the notebook's own, never to be cut; nothing of the reader's has run yet."""
+        self.notebook_connections = {inode for inode, _ in connections()}
+
+    def _begin(self, *_) -> None:
+        self._cell_began, self._cell_since = time.monotonic(), time.time_ns()
+        self._calls = calls()
+
+    def _end(self, *_) -> None:
+        self._cell_began = None
+
+    def _serve(self) -> None:
+        answers = {"where": self.where, "pulse": self.pulse, "cell": self.cell, "cut": self.cut}
+        while True:
+            connection, _ = self._server.accept()
+            with connection, contextlib.suppress(OSError):  # whoever asked may have gone
+                answer = answers.get(connection.recv(16).decode(errors="replace"))
+                if answer is not None:
+                    connection.sendall(json.dumps(_told(answer)).encode())
+
+    def where(self) -> dict:
+        """Return what the rank is doing.
+
+        Returns:
+            ``busy``, whether a cell runs; ``seconds`` since it began; what :func:`.position` tells of the
+            main thread; ``groups`` and ``collectives`` of :mod:`ranklab.rank.recorder`; and :meth:`pulse`.
+        """
+        place = position(sys._current_frames().get(self._rank_thread))
+        began = self._cell_began
+        busy = began is not None or bool(place["lines"])
+        seconds = time.monotonic() - began if began is not None else 0.0
+        recorded = {"groups": groups(), "collectives": collectives(self._cell_since)}
+        return {"busy": busy, "seconds": seconds, "pulse": self.pulse(), **place, **recorded}
+
+    def pulse(self) -> list[int]:
+        """Return two numbers that stand still while the rank waits: collectives called, times its thread was woken.
+
+        The second is 0 where the system does not count it (macOS).
+        """
+        return [calls(), switches(self._native)]
+
+    def cut(self) -> int:
+        """End every wait of this rank, see :func:`ranklab.rank.cut.cut`."""
+        return cut(self.notebook_connections)
+
+    def cell(self) -> dict:
+        """Return the groups, and the collectives that the latest cell has called on them."""
+        if calls() == self._calls:
+            return {"groups": {}, "collectives": []}
+        return {"groups": groups(), "collectives": [told for told in collectives(self._cell_since) if told["recent"]]}
+
+
+def _told(answer: Callable[[], Any]) -> Any:
+    """Return an answer; an error is printed and answered with None, for a rank without watchdog cannot be freed."""
+    try:
+        return answer()
+    except Exception:
+        traceback.print_exc()
+        return None
+
+
+def ask(path: Path, question: str, timeout: float = 1.0) -> dict | list | int | None:
+    """Ask the watchdog of a rank; called by the driver.
+
+    Args:
+        path: where it listens.
+        question: ``"where"``, ``"pulse"``, ``"cell"`` or ``"cut"``.
+        timeout: seconds to wait for the answer.
+
+    Returns:
+        The answer, or None where the process is gone, stopped or too busy to answer.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout)
+        try:
+            connection.connect(str(path))
+            connection.sendall(question.encode())
+            parts = []
+            while part := connection.recv(ANSWER_BYTES):
+                parts.append(part)
+        except OSError:
+            return None
+    return json.loads(b"".join(parts)) if parts else None

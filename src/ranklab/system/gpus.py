@@ -1,0 +1,79 @@
+"""How many GPUs this machine shows, asked without importing torch into the notebook's kernel, and who sees them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shutil
+import subprocess
+
+BACKEND = "RANKLAB_BACKEND"
+ENGINES = "RANKLAB_ENGINES"  # the launcher of ranks that ranklab.start(engines=…) has asked for
+
+
+def own_gpu(local_rank: int, local_world_size: int, visible: int, one_each: bool) -> int | None:
+    """Return which of the GPUs that a rank sees is its own, None where there are too few.
+
+    Args:
+        local_rank: number of the rank on its node.
+        local_world_size: ranks on that node.
+        visible: how many GPUs the rank sees.
+        one_each: whether its launcher may show each rank a GPU that the others do not see.
+    """
+    if visible >= local_world_size:
+        return local_rank
+    return 0 if visible == 1 and one_each else None
+
+
+def visible_gpus() -> int:
+    """Count the NVIDIA GPUs that a process started from here would see."""
+    return len(visible_gpu_names())
+
+
+def visible_gpu_names() -> list[str]:
+    """Name the NVIDIA GPUs that a process started from here would see, in its order.
+
+    ``CUDA_VISIBLE_DEVICES`` decides where it is set; otherwise ``nvidia-smi -L`` is asked. A machine without
+    ``nvidia-smi``, or on which it does not answer within ten seconds, counts as one without GPUs.
+
+    Returns:
+        Names that no two GPUs share (UUIDs), to be compared and never shown.
+    """
+    installed = _installed_gpus()
+    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if shown is None or not installed:
+        return installed
+    names = (_read_name(entry.strip(), installed) for entry in shown.split(","))
+    # CUDA stops reading at the first invalid entry; -1 is the usual way to hide all of them.
+    return list(itertools.takewhile(bool, names))
+
+
+def _read_name(entry: str, installed: list[str]) -> str:
+    """Return the GPU that an entry of ``CUDA_VISIBLE_DEVICES`` means, a number or the start of a UUID, or ""."""
+    if entry.isdigit():
+        return installed[int(entry)] if int(entry) < len(installed) else ""
+    if entry.startswith("MIG-"):  # a part of a GPU
+        return entry
+    return next((name for name in installed if entry and name.startswith(entry)), "")
+
+
+def backend_environment(backend: str) -> dict[str, str]:
+    """Return the variables that tell a rank its backend, and hide from it the GPUs that it shall not use.
+
+    A group without a named backend takes NCCL where torch sees a GPU (BackendConfig in torch/distributed/
+    distributed_c10d.py, 2.13), and NCCL takes no two ranks on one.
+    """
+    return {BACKEND: backend} | ({"CUDA_VISIBLE_DEVICES": ""} if backend == "gloo" else {})
+
+
+def _installed_gpus() -> list[str]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    try:
+        listing = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    # "GPU 0: NVIDIA H200 (UUID: GPU-…)"
+    gpus = [line for line in listing.stdout.splitlines() if line.startswith("GPU ")]
+    return [line.rpartition("UUID: ")[2].rstrip(")") for line in gpus]

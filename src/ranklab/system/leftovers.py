@@ -1,0 +1,96 @@
+"""What an earlier crash has left: processes of ours whose notebook has gone, and their folders.
+
+Usually nothing: whatever we start ends itself when its owner has gone (:mod:`.deadman`). A process that was
+stopped, or killed together with everything that would have cleaned up after it, cannot.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+import psutil
+
+from .deadman import HOME, OUTLIVE, OWNER
+
+PREFIX = "ranklab-"
+OWNER_FILE = "owner"
+
+
+def make_home() -> Path:
+    """Make a private folder for a world of this process, and note whose it is.
+
+    The note names this machine, so it is never shown.
+
+    Raises:
+        OSError: there is no folder for temporary files that can be written to.
+    """
+    home = Path(tempfile.mkdtemp(prefix=PREFIX))
+    (home / OWNER_FILE).write_text("\n".join([str(os.getpid()), *_here()]))
+    return home
+
+
+def processes() -> list[psutil.Process]:
+    """Return this user's processes that ranklab has started for a notebook which has gone."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # another user's, or just gone
+            # Ranks of a cluster that ipyparallel has started itself go on without their starter, on purpose.
+            if _is_ours(process) and OUTLIVE not in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def folders() -> list[Path]:
+    """Return the private folders of notebooks that have gone."""
+    found = []
+    for home in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            owner, *where = (home / OWNER_FILE).read_text().split("\n")
+        except (OSError, UnicodeDecodeError):  # not ours, or of another user
+            continue
+        if where == _here() and owner.isdigit() and not psutil.pid_exists(int(owner)):
+            found.append(home)
+    return found
+
+
+def clean() -> int:
+    """End such processes and remove such folders.
+
+    Returns:
+        How many processes were ended.
+    """
+    left = processes()
+    for process in left:
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            process.kill()
+    psutil.wait_procs(left, timeout=2)
+    for home in folders():
+        shutil.rmtree(home, ignore_errors=True)
+    return len(left)
+
+
+def _here() -> list[str]:
+    """Say where a process id of ours means something: this machine, and in it this container."""
+    # A folder for temporary files can be shared with either, and their notebooks' numbers mean nothing here.
+    try:
+        namespace = os.readlink("/proc/self/ns/pid")
+    except OSError:  # not Linux
+        namespace = ""
+    return [socket.gethostname(), namespace]
+
+
+def _is_ours(process: psutil.Process) -> bool:
+    environment = process.environ()
+    if HOME not in environment or not environment.get(OWNER, "").isdigit():
+        return False
+    try:
+        owner = psutil.Process(int(environment[OWNER]))
+        # A younger process only has the number of the one that has gone.
+        return owner.create_time() > process.create_time() or owner.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
