@@ -34,7 +34,7 @@ ROOMS = [
 FILES = {
     "ranklab": {"__init__", "__main__"},
     "notebook": {"world", "magics", "doctor", "measured"},
-    "data": {"layout", "errors", "palette", "live", "outcome"},
+    "data": {"layout", "errors", "palette", "live", "outcome", "state"},
 }
 IPYPARALLEL = {"notebook", "engines", "rank"}
 

@@ -21,6 +21,7 @@ from .panel import Panel
 from .recovery import ask_all, free
 
 if TYPE_CHECKING:
+    from ..state import RankState
     from ..world import World
 
 # After one rank has raised, the others get this long to finish before they count as waiting for it.
@@ -64,20 +65,20 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
     if reason == "lost" or world.processes.lost():
         return _all_lost(world, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}
-    places, ended = {}, []
+    seen, ended = {}, []
     if stuck or _failed(replies):
         with _uninterrupted():
-            places = ask_all(world, replies)
+            seen = ask_all(world, replies)
             if stuck:
-                _mark_progress(world, {rank: places[rank] for rank in stuck if "pulse" in places.get(rank, {})})
-                ended = free(world, stuck, places)
+                _mark_progress(world, {rank: seen[rank] for rank in stuck if rank in seen and seen[rank].pulse})
+                ended = free(world, stuck, seen)
     output_deadline = time.monotonic() + OUTPUT_WAIT
     for reply in replies.values():
         reply.wait_for_output(max(0, output_deadline - time.monotonic()))
     outcomes = [_outcome(rank, reply) for rank, reply in replies.items()]
     alive = world.processes.alive()
     for outcome in outcomes:
-        outcome.place = places.get(outcome.rank)
+        outcome.seen = seen.get(outcome.rank)
         if outcome.rank in stuck:
             _tell_freed(world, outcome, cell)
         if outcome.rank in ended:
@@ -106,13 +107,13 @@ def _all_lost(world: World, replies: dict) -> CellOutcome:
     return CellOutcome(outcomes, headline=headline, advice=advice)
 
 
-def _mark_progress(world: World, places: dict[int, dict]) -> None:
+def _mark_progress(world: World, seen: dict[int, RankState]) -> None:
     """Tell ranks that wait for ever from those that exchange messages all the time."""
-    if places:
+    if seen:
         time.sleep(PULSE)
-        for rank, pulse in ask_all(world, places, "pulse").items():
-            called, woken = (now - before for now, before in zip(pulse, places[rank]["pulse"], strict=True))
-            places[rank]["goes_on"] = called > 0 or (bool(places[rank]["peers"]) and woken >= WOKEN)
+        for rank, pulse in ask_all(world, seen, "pulse").items():
+            called, woken = (now - before for now, before in zip(pulse, seen[rank].pulse, strict=True))
+            seen[rank].goes_on = called > 0 or (bool(seen[rank].peers) and woken >= WOKEN)
 
 
 def _look_back(world: World, outcome: RankOutcome, before: dict) -> None:
@@ -175,9 +176,9 @@ def _show(live: Live, world: World, replies: dict, timeout: float) -> None:
         return
     soon = f"running for {live.seconds} s on {name_ranks(running)}, deadline {timeout:g} s"
     outcome = CellOutcome([_outcome(rank, reply, tail=3) for rank, reply in replies.items()], headline=soon)
-    for rank, place in ask_all(world, running).items():
+    for rank, seen in ask_all(world, running).items():
         entry = next(entry for entry in outcome.ranks if entry.rank == rank)
-        entry.place, entry.traceback = place, place.get("lines", [])[-1:]
+        entry.seen, entry.traceback = seen, seen.lines[-1:]
         entry.note = doing(entry)
     live.show(Panel(outcome).bundle())
 
@@ -186,9 +187,9 @@ def _tell_freed(world: World, outcome: RankOutcome, cell: str) -> None:
     """Replace the error that freeing has caused by what the rank was doing."""
     # IPython says this on stderr where our interrupt reaches a rank that is already reporting an error.
     outcome.stderr = CUT_WARNING.sub("", outcome.stderr.replace("\nKeyboardInterrupt\n", ""))
-    outcome.traceback = list((outcome.place or {}).get("lines", []))
+    outcome.traceback = list(outcome.seen.lines if outcome.seen else [])
     number, lines = last_line(world.processes.home, outcome.rank), cell.splitlines()
-    if outcome.place is None and 0 < number <= len(lines):  # its watchdog could not answer, its bookmark can
+    if outcome.seen is None and 0 < number <= len(lines):  # its watchdog could not answer, its bookmark can
         outcome.traceback = [f"line {number}:  {lines[number - 1].strip()}"]
     if outcome.state != "died":
         outcome.state, outcome.error = "freed", ""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import concurrent.futures
 import signal
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..rank.errands import leave_group
 
 if TYPE_CHECKING:
+    from ..state import RankState
     from ..world import World
 
 REST = 0.3  # seconds; a small collective takes a thousandth of it
@@ -22,23 +23,23 @@ PATIENCE = 1.0
 LEAVE_PATIENCE = 5.0
 
 
-def free(world: World, stuck: dict, places: dict) -> list[int]:
+def free(world: World, stuck: dict, seen: dict[int, RankState]) -> list[int]:
     """End what the stuck ranks are doing, and take every rank out of its process group.
 
     Args:
         world: the running world.
         stuck: the pending reply of each rank that does not come back.
-        places: what each rank's watchdog has told; a rank that gave no answer is missing.
+        seen: what each rank's watchdog has told; a rank that gave no answer is missing.
 
     Returns:
         The ranks whose processes had to be ended.
     """
-    _signal(world, stuck, [rank for rank in stuck if places.get(rank, {}).get("stopped")], signal.SIGCONT)
+    _signal(world, stuck, [rank for rank in stuck if rank in seen and seen[rank].stopped], signal.SIGCONT)
     # Ranks that still exchange messages come to rest first: gloo can lose a message that is cut on its way, and then
     # waits for ever.
     _signal(world, stuck, list(stuck), signal.SIGINT)
     _all_done(stuck, REST)
-    silent = [rank for rank in stuck if not places.get(rank)]  # Python does not run there: nothing gentle will help
+    silent = [rank for rank in stuck if rank not in seen]  # Python does not run there: nothing gentle will help
     ask_all(world, [rank for rank in stuck if rank not in silent], "cut")
     if _all_done(stuck, PATIENCE):
         return regroup(world)
@@ -50,7 +51,7 @@ def free(world: World, stuck: dict, places: dict) -> list[int]:
     return sorted({*ended, *regroup(world)})
 
 
-def ask_all(world: World, ranks: Iterable[int], question: str = "where") -> dict[int, dict]:
+def ask_all(world: World, ranks: Iterable[int], question: str = "where") -> dict[int, Any]:
     """Return what the watchdogs of these ranks say, all asked at once; without the ranks that give no answer."""
     ranks = list(ranks)
     if not ranks:

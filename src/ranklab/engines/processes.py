@@ -18,12 +18,13 @@ from ..layout import name_ranks, places
 from ..live import Live
 from ..rank.cut import NCCL_ERRORS
 from ..rank.recorder import BUFFER, ENTRIES
-from ..rank.watchdog import ask
+from ..state import Answer, RankState
 from ..system import leftovers
 from ..system.deadman import HOME, OWNER, is_stopped
 from ..system.gpus import backend_environment
 from ..system.home import watchdog_path
 from ..system.refused import no_more
+from .asking import ask
 from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher
 from .controllers import controller_runs, kill_controller, make_cluster
 from .forking import Server
@@ -223,10 +224,10 @@ class Processes:
         """The TCP port on which rank 0 listens."""
         return self.network.port
 
-    def ask(self, rank: int, question: str) -> dict | int | None:
-        """Ask the watchdog of a rank, see :func:`ranklab.rank.watchdog.ask`; ``{"stopped": True}`` after a SIGSTOP."""
+    def ask(self, rank: int, question: str) -> Answer | None:
+        """Ask the watchdog of a rank, see :func:`.asking.ask`; a rank that was stopped (SIGSTOP) cannot answer."""
         answer = ask(watchdog_path(self.home, rank), question)
-        return {"stopped": True} if answer is None and is_stopped(self.pid(rank)) else answer
+        return RankState(stopped=True) if answer is None and is_stopped(self.pid(rank)) else answer
 
     def lost(self, thorough: bool = False) -> str:
         """Say in one sentence that the ranks cannot be reached any more, or "" where they can.

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..layout import name_ranks
+from ..state import Collective, RankState
 
 # Operations whose input has the same number of elements on every rank; gather, scatter and all_to_all may differ.
 EQUAL = {"all_reduce", "broadcast", "reduce", "all_gather"}
@@ -31,48 +32,48 @@ class Mismatch:
     name: str = ""
 
 
-def find(recorded: Mapping[int, dict]) -> Mismatch | None:
+def find(seen: Mapping[int, RankState]) -> Mismatch | None:
     """Return the first collective on which ranks disagree, or None.
 
     Args:
-        recorded: for each rank ``groups`` and ``collectives``, as its watchdog told them.
+        seen: what the watchdog of each rank told.
     """
-    together: dict[tuple[str, int], dict[int, dict]] = {}
-    for rank, told in recorded.items():
-        for entry in told.get("collectives", ()):
-            together.setdefault((entry["group"], entry["number"]), {})[rank] = entry
+    together: dict[tuple[str, int], dict[int, Collective]] = {}
+    for rank, state in seen.items():
+        for called in state.collectives:
+            together.setdefault((called.group, called.number), {})[rank] = called
     for (group, number), entries in sorted(together.items(), key=lambda item: item[0][1]):
-        which = f"collective {number}{_of(group, recorded)}"
-        names = {entry["name"] for entry in entries.values()}
+        which = f"collective {number}{_of(group, seen)}"
+        names = {called.name for called in entries.values()}
         if len(names) > 1:
-            told = _each({rank: entry["name"] for rank, entry in entries.items()})
+            told = _each({rank: called.name for rank, called in entries.items()})
             return Mismatch(f"The ranks disagree about {which}: {told}.", operation=True)
         name = names.pop()
-        if name in EQUAL and len({(_count(entry), entry["type"]) for entry in entries.values()}) > 1:
-            told = _each({rank: shape(entry) for rank, entry in entries.items()})
+        if name in EQUAL and len({(_count(called), called.type) for called in entries.values()}) > 1:
+            told = _each({rank: shape(called) for rank, called in entries.items()})
             return Mismatch(f"The ranks disagree about {which}, {name}: {told}.", operation=False, name=name)
     return None
 
 
-def shape(entry: dict) -> str:
+def shape(called: Collective) -> str:
     """Return what went into a collective: ``shape (3, 4) of float32``, ``one int64``; "" for a barrier."""
-    if not entry["sizes"]:
+    if not called.sizes:
         return ""
-    if entry["sizes"] == [[]]:
-        return f"one {entry['type']}"
-    sizes = ", ".join(map(str, entry["sizes"][0])) + ("," if len(entry["sizes"][0]) == 1 else "")
-    more = f" and {len(entry['sizes']) - 1} more" if len(entry["sizes"]) > 1 else ""
-    return f"shape ({sizes}) of {entry['type']}{more}"
+    if called.sizes == [[]]:
+        return f"one {called.type}"
+    sizes = ", ".join(map(str, called.sizes[0])) + ("," if len(called.sizes[0]) == 1 else "")
+    more = f" and {len(called.sizes) - 1} more" if len(called.sizes) > 1 else ""
+    return f"shape ({sizes}) of {called.type}{more}"
 
 
-def _count(entry: dict) -> int:
-    return sum(math.prod(sizes) for sizes in entry["sizes"])
+def _count(called: Collective) -> int:
+    return sum(math.prod(sizes) for sizes in called.sizes)
 
 
-def _of(group: str, recorded: Mapping[int, dict]) -> str:
+def _of(group: str, seen: Mapping[int, RankState]) -> str:
     if group == DEFAULT:
         return ""
-    ranks = next((told["groups"][group] for told in recorded.values() if group in told.get("groups", {})), [])
+    ranks = next((state.groups[group] for state in seen.values() if group in state.groups), [])
     return f" of the group of {name_ranks(ranks)}" if ranks else ""
 
 

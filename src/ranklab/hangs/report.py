@@ -11,8 +11,9 @@ from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import CellOutcome, RankOutcome
+from ..state import RankState
 from . import diagnosis, lastwords, mismatch
-from .evidence import pending
+from .evidence import pending, state_of
 
 # What gloo says in a rank whose partner has gone: torch/…/gloo/transport/tcp/pair.cc.
 LOST = re.compile(r"Connection closed by peer|Connection reset by peer|Broken pipe|Read error|Write error")
@@ -88,14 +89,14 @@ def summarise(
     return result
 
 
-def warn(outcome: CellOutcome, recorded: dict[int, dict]) -> None:
+def warn(outcome: CellOutcome, seen: dict[int, RankState]) -> None:
     """Say that a cell which ended well has mixed different collectives: its numbers are wrong.
 
     Args:
         outcome: of the cell; gets the warning.
-        recorded: for each rank ``groups`` and ``collectives`` of the cell.
+        seen: groups and collectives of the cell, for each rank.
     """
-    found = diagnosis.disagreement(recorded)
+    found = diagnosis.disagreement(seen)
     if found is not None:
         outcome.warning = f"{found.sentence} The cell came to its end, but its numbers are not what they should be."
         outcome.cause, outcome.mend = found.cause, found.mend
@@ -138,7 +139,7 @@ def _inside(sentence: str) -> str:
 
 
 def _why_died(entry: RankOutcome, outcomes: list[RankOutcome]) -> tuple[str, str]:
-    differing = diagnosis.disagreement({other.rank: other.place for other in outcomes if other.place})
+    differing = diagnosis.disagreement({other.rank: other.seen for other in outcomes if other.seen})
     if differing is not None:
         return f"{_inside(differing.sentence)} {differing.cause}", differing.mend
     if entry.memory:
@@ -183,7 +184,7 @@ def _advice(outcomes: list[RankOutcome], dead: list[int]) -> str:
         kept = f"The next cell starts {name_ranks(dead)} again, without variables; the others keep theirs."
     if len(dead) == len(outcomes):
         kept = "The next cell starts all ranks again, without variables."
-    grouped = any((entry.place or {}).get("groups") for entry in outcomes)
+    grouped = any(state_of(entry).groups for entry in outcomes)
     return f"{kept} {GROUPS_GONE}" if grouped or dead else kept
 
 
@@ -191,13 +192,13 @@ def _details(outcomes: list[RankOutcome]) -> list[tuple[list[int], str]]:
     """Return what the report folds away: the calls that ranks were in, and their latest collectives."""
     details: dict[str, list[int]] = {}
     for entry in outcomes:
-        place = entry.place or {}
-        lines = [f"in {' → '.join(place['stack'])}"] if place.get("stack") else []
-        for called in place.get("collectives", ())[-5:]:
-            state = "done" if called["done"] else "waits"
-            ranks = name_ranks(place["groups"].get(called["group"], []))
+        state = state_of(entry)
+        lines = [f"in {' → '.join(state.stack)}"] if state.stack else []
+        for called in state.collectives[-5:]:
+            ends = "done" if called.done else "waits"
+            ranks = name_ranks(state.groups.get(called.group, []))
             shape = mismatch.shape(called)
-            told = f"{called['number']}. {called['name']} of {ranks}{', ' + shape if shape else ''}: {state}"
+            told = f"{called.number}. {called.name} of {ranks}{', ' + shape if shape else ''}: {ends}"
             lines.append(told)
         if lines:
             details.setdefault("\n".join(lines), []).append(entry.rank)

@@ -11,6 +11,8 @@ import json
 import sys
 from typing import Any
 
+from ..state import Collective
+
 BUFFER = "TORCH_FR_BUFFER_SIZE"
 # Reading takes 8 µs for each entry, and only the latest tell why ranks wait.
 ENTRIES = "256"
@@ -48,43 +50,40 @@ def calls() -> int:
     return sum(group._get_sequence_number_for_group() for group in list(world.pg_map))
 
 
-def collectives(since: int = 0) -> list[dict]:
+def collectives(since: int = 0) -> list[Collective]:
     """Return the latest collectives of this rank's present groups, oldest first.
 
     Args:
-        since: nanoseconds on ``time.time_ns``'s clock.
-
-    Returns:
-        For each: ``group`` (name), ``number`` (sequence number in that group), ``name``, ``sizes`` and ``type`` of
-        what went in, whether it is ``done``, and whether it is ``recent``: called since then.
+        since: nanoseconds on ``time.time_ns``'s clock; what was called since then is recent.
     """
     world = _world()
     if world is None:
         return []
     called = {name: group._get_sequence_number_for_group() for group, name in _named(world).items()}
-    found: dict[str, list[dict]] = {name: [] for name, count in called.items() if count}
+    found: dict[str, list[Collective]] = {name: [] for name, count in called.items() if count}
     for entry in _entries():
         group, number = entry["process_group"][0], entry["collective_seq_id"]
         # A group that was destroyed and made anew has the same name, and counts from 1 again.
         if group not in found or number > called[group] or entry.get("is_p2p"):
             continue
         earlier = found[group]
-        if earlier and number <= earlier[-1]["number"]:
+        if earlier and number <= earlier[-1].number:
             earlier.clear()
-        earlier.append(_told(entry, group) | {"recent": entry["time_created_ns"] >= since})
+        earlier.append(_collective(entry, group, since))
     return [told for entries in found.values() for told in entries[-TOLD:]]
 
 
-def _told(entry: dict, group: str) -> dict:
+def _collective(entry: dict, group: str, since: int) -> Collective:
     types = entry["input_dtypes"]
-    return {
-        "group": group,
-        "number": entry["collective_seq_id"],
-        "name": entry["profiling_name"].rsplit(":", 1)[-1],
-        "sizes": entry["input_sizes"],
-        "type": TYPES.get(types[0], types[0]) if types else "",
-        "done": bool(entry["retired"]),
-    }
+    return Collective(
+        group=group,
+        number=entry["collective_seq_id"],
+        name=entry["profiling_name"].rsplit(":", 1)[-1],
+        sizes=entry["input_sizes"],
+        type=TYPES.get(types[0], types[0]) if types else "",
+        done=bool(entry["retired"]),
+        recent=entry["time_created_ns"] >= since,
+    )
 
 
 def _world() -> Any:
