@@ -24,6 +24,7 @@ class Collective:
         type: of their elements, ``float32``.
         done: whether it has come to its end on this rank.
         recent: whether it was called since the cell began.
+        backend: which has carried it out, as :mod:`ranklab.system.backends` names it.
     """
 
     group: str
@@ -33,6 +34,7 @@ class Collective:
     type: str
     done: bool
     recent: bool = True
+    backend: str = ""
 
 
 class Pulse(NamedTuple):

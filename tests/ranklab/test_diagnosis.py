@@ -9,9 +9,9 @@ from ranklab.outcome import CellOutcome, RankOutcome
 from ranklab.state import Collective, RankState
 
 
-def called(number, name="all_reduce", sizes=((4,),), kind="float32", done=True, group="0"):
+def called(number, name="all_reduce", sizes=((4,),), kind="float32", done=True, group="0", backend="gloo"):
     """Return a collective as the recorder tells it."""
-    return Collective(group, number, name, [*sizes], kind, done)
+    return Collective(group, number, name, [*sizes], kind, done, backend=backend)
 
 
 def told(*collectives, groups=None, **doing):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import re
 import signal
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..hangs.evidence import doing
-from ..hangs.report import summarise, warn
-from ..layout import name_ranks
+from ..hangs import freed
+from ..hangs.report import all_lost, running, summarise, warn
 from ..live import Live
 from ..outcome import CellOutcome, RankOutcome, clean
 from ..system.home import last_line, last_words
@@ -31,11 +29,6 @@ LOOK = 1.0  # seconds between two looks whether there is still a controller
 PULSE = 0.1  # seconds between two looks whether a rank that waits is ever woken
 WOKEN = 3  # a rank that waits for ever is woken once or twice, for reasons of the system's
 OUTPUT_WAIT = 2.0
-# What torch writes to stderr when its connections are cut: a warning, and a stack of C++ functions.
-CUT_WARNING = re.compile(
-    r"^(?:\[rank\d+\]:)?\[[WE]\d{4} [^\n]*\n(?:Exception raised[^\n]*\n)?(?:(?:frame #|<omitting)[^\n]*\n)*\n?",
-    re.MULTILINE,
-)
 
 
 def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell: str = "") -> CellOutcome:
@@ -80,7 +73,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
     for outcome in outcomes:
         outcome.seen = seen.get(outcome.rank)
         if outcome.rank in stuck:
-            _tell_freed(world, outcome, cell)
+            freed.tell(outcome, last_line(world.processes.home, outcome.rank), cell)
         if outcome.rank in ended:
             outcome.state, outcome.error = "freed", ""
         elif outcome.rank not in alive:
@@ -90,7 +83,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
     result = summarise(outcomes, reason, timeout, alive, world.size, cell, world.processes.network.cut)
     for entry in result.ranks:
         if entry.rank in ended:
-            entry.note = f"{entry.note}; it did not come back, and its process was ended".removeprefix("; ")
+            freed.tell_ended(entry)
     if not result.headline and len(replies) > 1:
         # One after the other: idle ranks answer in microseconds, and threads would take longer to start.
         answers = {rank: world.processes.ask(rank, "cell") for rank in replies}
@@ -101,10 +94,9 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
 def _all_lost(world: World, replies: dict) -> CellOutcome:
     """End what is left of a world whose ranks cannot be reached any more."""
     outcomes = [_outcome(rank, reply) for rank, reply in replies.items()]
-    headline = world.processes.lost()
+    why = world.processes.lost()
     world.processes.stop()
-    advice = "The next cell starts all ranks again, without variables; process groups are gone."
-    return CellOutcome(outcomes, headline=headline, advice=advice)
+    return all_lost(outcomes, why)
 
 
 def _mark_progress(world: World, seen: dict[int, RankState]) -> None:
@@ -171,28 +163,11 @@ class _uninterrupted:
 
 
 def _show(live: Live, world: World, replies: dict, timeout: float) -> None:
-    running = [rank for rank, reply in replies.items() if not reply.done()]
-    if not running or not live.due():
+    still = [rank for rank, reply in replies.items() if not reply.done()]
+    if not still or not live.due():
         return
-    soon = f"running for {live.seconds} s on {name_ranks(running)}, deadline {timeout:g} s"
-    outcome = CellOutcome([_outcome(rank, reply, tail=3) for rank, reply in replies.items()], headline=soon)
-    for rank, seen in ask_all(world, running).items():
-        entry = next(entry for entry in outcome.ranks if entry.rank == rank)
-        entry.seen, entry.traceback = seen, seen.lines[-1:]
-        entry.note = doing(entry)
-    live.show(Panel(outcome).bundle())
-
-
-def _tell_freed(world: World, outcome: RankOutcome, cell: str) -> None:
-    """Replace the error that freeing has caused by what the rank was doing."""
-    # IPython says this on stderr where our interrupt reaches a rank that is already reporting an error.
-    outcome.stderr = CUT_WARNING.sub("", outcome.stderr.replace("\nKeyboardInterrupt\n", ""))
-    outcome.traceback = list(outcome.seen.lines if outcome.seen else [])
-    number, lines = last_line(world.processes.home, outcome.rank), cell.splitlines()
-    if outcome.seen is None and 0 < number <= len(lines):  # its watchdog could not answer, its bookmark can
-        outcome.traceback = [f"line {number}:  {lines[number - 1].strip()}"]
-    if outcome.state != "died":
-        outcome.state, outcome.error = "freed", ""
+    outcomes = [_outcome(rank, reply, tail=3) for rank, reply in replies.items()]
+    live.show(Panel(running(outcomes, ask_all(world, still), still, live.seconds, timeout)).bundle())
 
 
 def _outcome(rank: int, reply, tail: int = 0) -> RankOutcome:

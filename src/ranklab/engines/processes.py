@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING
 from ..errors import ControllerLost, RanklabError
 from ..layout import name_ranks, places
 from ..live import Live
-from ..rank.cut import NCCL_ERRORS
 from ..rank.recorder import BUFFER, ENTRIES
 from ..state import Answer, RankState
-from ..system import leftovers
+from ..system import backends, leftovers
 from ..system.deadman import HOME, OWNER, is_stopped
-from ..system.gpus import backend_environment
 from ..system.home import watchdog_path
 from ..system.refused import no_more
 from .asking import ask
@@ -149,10 +147,8 @@ class Processes:
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment(self.network.address, self.master_port)
         environment |= self._owned | self.network.environment(place)
-        environment |= backend_environment(self.backend)
-        environment.setdefault(BUFFER, os.environ.get(BUFFER, ENTRIES))
-        environment.setdefault(NCCL_ERRORS, os.environ.get(NCCL_ERRORS, "0"))
-        return environment
+        environment |= backends.environment(self.backend)
+        return {BUFFER: os.environ.get(BUFFER, ENTRIES), **backends.defaults(), **environment}
 
     def _await(self, ranks: list[int], live: Live, doing: str) -> None:
         """Wait until the controller has admitted these ranks."""

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import RankOutcome
-from ..state import RankState
 from . import mismatch
 from .evidence import Case, Finding, doing, state_of, verb_of
 from .waits import alone, circle, missing, never_met
@@ -37,28 +36,6 @@ def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int
         said = doing(entry) if entry.state == "freed" else "finished the cell" if entry.state == "done" else ""
         finding.notes.setdefault(entry.rank, said)
     return finding
-
-
-def disagreement(seen: dict[int, RankState]) -> Finding | None:
-    """Explain a collective that was not the same on all ranks, or None where there is none.
-
-    Args:
-        seen: what the watchdog of each rank told.
-    """
-    found = mismatch.find(seen)
-    if found is None:
-        return None
-    if found.operation:
-        return Finding(
-            found.sentence,
-            "the ranks take different ways through the program, or call the same operations in another order.",
-            "the n-th collective of a group must be the same on all its ranks: compare the lines above.",
-        )
-    return Finding(
-        found.sentence,
-        f"{found.name} needs tensors of the same shape and type on every rank, and gloo does not compare them.",
-        "make the tensors equal in shape and type, for example by padding to the largest.",
-    )
 
 
 def _stopped(case: Case) -> Finding | None:
@@ -99,7 +76,7 @@ def _going_on(case: Case) -> Finding | None:
 
 
 def _disagreement(case: Case) -> Finding | None:
-    return disagreement({entry.rank: entry.seen for entry in case.outcomes if entry.seen})
+    return mismatch.find({entry.rank: entry.seen for entry in case.outcomes if entry.seen})
 
 
 def _severed(case: Case) -> Finding | None:

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from ..outcome import RankOutcome
 from ..state import Collective, RankState
-from . import mismatch
 
 TAKES = {"torch.distributed.recv": "receives from", "torch.distributed.irecv": "receives from"}
 GIVES = {"torch.distributed.send": "sends to", "torch.distributed.isend": "sends to"}
@@ -63,7 +62,7 @@ def doing(entry: RankOutcome) -> str:
     """Say in a few words what a rank was doing when it was freed."""
     state, waiting = state_of(entry), pending(entry)
     if waiting:
-        what = mismatch.shape(waiting)
+        what = shape(waiting)
         group = f" of group {waiting.group}" if len(state.groups) > 1 else ""
         return f"waits in {waiting.name}, collective {waiting.number}{group}{', ' + what if what else ''}"
     if peer(entry) is not None:
@@ -71,6 +70,17 @@ def doing(entry: RankOutcome) -> str:
     if state.call:
         return f"in {state.call}"
     return "at work in this line" if state.lines else ""
+
+
+def shape(called: Collective) -> str:
+    """Return what went into a collective: ``shape (3, 4) of float32``, ``one int64``; "" for a barrier."""
+    if not called.sizes:
+        return ""
+    if called.sizes == [[]]:
+        return f"one {called.type}"
+    sizes = ", ".join(map(str, called.sizes[0])) + ("," if len(called.sizes[0]) == 1 else "")
+    more = f" and {len(called.sizes) - 1} more" if len(called.sizes) > 1 else ""
+    return f"shape ({sizes}) of {called.type}{more}"
 
 
 def state_of(entry: RankOutcome) -> RankState:
@@ -92,6 +102,11 @@ def peer(entry: RankOutcome) -> int | None:
 def verb(entry: RankOutcome) -> str:
     """Return what a rank does with its peer."""
     return {**TAKES, **GIVES}[state_of(entry).call]
+
+
+def inside(sentence: str) -> str:
+    """Return a sentence as it stands behind a colon."""
+    return sentence.replace("The ", "the ", 1) if sentence.startswith("The ") else sentence
 
 
 def verb_of(ranks: Sequence[int], plural: str) -> str:

@@ -1,8 +1,8 @@
 """What torch's flight recorder has noted in this rank: the latest collectives, by group and sequence number.
 
-The recorder (torch/csrc/distributed/c10d/FlightRecorder.hpp, 2.13) notes every collective of gloo and of NCCL; sends
-and receives of gloo are not in it. Runs inside a rank, in the watchdog's thread. Standard library only; torch is
-looked up where the reader has imported it.
+The recorder (torch/csrc/distributed/c10d/FlightRecorder.hpp, 2.13) notes every collective; sends and receives of the
+backend for CPUs are not in it. Runs inside a rank, in the watchdog's thread. Standard library only; torch is looked up
+where the reader has imported it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from ..state import Collective
+from ..system.backends import BACKENDS
 
 BUFFER = "TORCH_FR_BUFFER_SIZE"
 # Reading takes 8 µs for each entry, and only the latest tell why ranks wait.
@@ -75,14 +76,16 @@ def collectives(since: int = 0) -> list[Collective]:
 
 def _collective(entry: dict, group: str, since: int) -> Collective:
     types = entry["input_dtypes"]
+    backend, _, name = entry["profiling_name"].rpartition(":")  # "gloo:all_reduce"
     return Collective(
         group=group,
         number=entry["collective_seq_id"],
-        name=entry["profiling_name"].rsplit(":", 1)[-1],
+        name=name,
         sizes=entry["input_sizes"],
         type=TYPES.get(types[0], types[0]) if types else "",
         done=bool(entry["retired"]),
         recent=entry["time_created_ns"] >= since,
+        backend=backend,
     )
 
 
@@ -102,10 +105,8 @@ def _named(world: Any) -> dict[Any, str]:
 
 def _entries() -> list[dict]:
     core = sys.modules["torch._C._distributed_c10d"]
-    # Every backend has a recorder of its own type: NCCL's notes CUDA events.
-    for name in ("_dump_nccl_trace_json", "_dump_fr_trace_json"):
-        dump = getattr(core, name, None)
-        entries = json.loads(dump(includeCollectives=True, onlyActive=False)).get("entries") if dump else None
-        if entries:
-            return entries
-    return []
+    entries = []
+    for name in dict.fromkeys(backend.recorder for backend in BACKENDS):
+        if dump := getattr(core, name, None):  # missing where this torch was built without that backend
+            entries += json.loads(dump(includeCollectives=True, onlyActive=False)).get("entries", ())
+    return entries

@@ -12,12 +12,12 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 from ..state import RankState
+from ..system import backends
 
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
 CELL_MARK = "ipykernel_"
 # Modules whose functions are public elsewhere, and modules that only wrap what the reader called.
 PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
-GLOO_SOURCE = re.compile(r"\[\S*/gloo/\S*\] ?")
 PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
 PEERS = ("src", "dst", "group_src", "group_dst")
@@ -70,9 +70,8 @@ def printable(error: BaseException | None) -> BaseException | None:
 
 
 def anonymous(message: str) -> str:
-    """Take out what differs on every run or machine: gloo's build path and the port of a peer."""
-    message = GLOO_SOURCE.sub("[gloo] ", message)
-    return PEER_PORT.sub(r"\1", message)
+    """Take out what differs on every run or machine: the build path of a backend, and the port of a peer."""
+    return PEER_PORT.sub(r"\1", backends.anonymous(message))
 
 
 def position(frame: FrameType | None) -> RankState:
