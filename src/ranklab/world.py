@@ -1,4 +1,4 @@
-"""A world of ranks: started, asked, restarted and stopped from the notebook."""
+"""A world of ranks: asked, restarted and stopped from the notebook; and which one is the notebook's."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from .cells import cell as cells
 from .cells.nodemap import headline, html_map, text_map
 from .cells.recovery import regroup
-from .engines.choice import FORK, check_elsewhere
+from .engines.choice import FORK
 from .engines.processes import Processes
 from .errors import ControllerLost, WorldError
-from .lab.rates import Link, read_links
-from .layout import name_ranks, read_layout, shell_commands
-from .live import Live, publish
+from .lab.rates import Link
+from .layout import name_ranks, shell_commands
+from .live import Live
 from .rank.errands import read_variable
 
 if TYPE_CHECKING:
@@ -31,36 +31,6 @@ ATTEMPTS = 3
 _current: World | None = None
 
 
-def start(
-    size: int | None = None,
-    *,
-    nodes: Sequence[int] | None = None,
-    link: str | None = None,
-    delay: str = "0ms",
-    timeout: float = TIMEOUT,
-    launcher: str | None = None,
-    engines: str | None = None,
-    **elsewhere: Any,
-) -> World:
-    """Start ranks: :func:`ranklab.start`, which has the arguments, the errors and the chapter."""
-    global _current
-    check_elsewhere(engines, elsewhere)
-    hosts = elsewhere.get("hosts")
-    layout = read_layout(nodes=list(hosts.values())) if hosts else read_layout(size, nodes)
-    links = read_links(link, delay, layout if nodes is not None and not engines else ())
-    if _current is not None and _current.running:
-        running = headline(_current.nodes)
-        if _current.nodes != layout or engines or len(_current.links) != len(links):
-            raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
-        _current.timeout = timeout
-        if links:
-            _current.processes.network.set(links)
-        publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
-        return _current
-    _current = World(layout, timeout, launcher, engines, elsewhere, links)
-    return _current
-
-
 def current() -> World:
     """Return the running world of this notebook.
 
@@ -70,6 +40,17 @@ def current() -> World:
     if _current is None:
         raise WorldError("No ranks are running. Start them first: world = ranklab.start(4).")
     return _current._require()
+
+
+def latest() -> World | None:
+    """Return the world that was started last in this notebook, running or not; None where nothing was started."""
+    return _current
+
+
+def make_current(world: World) -> None:
+    """Point ``%%px`` and the graders at a world."""
+    global _current
+    _current = world
 
 
 class World:
@@ -106,9 +87,6 @@ class World:
         self._launcher, self._engines, self._elsewhere = launcher, engines, dict(elsewhere or {})
         self.links = tuple(links)
         self._start()
-        from .magics import register
-
-        register()
 
     def _start(self) -> None:
         began = time.monotonic()
