@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cells import cell as cells
 from .cells.nodemap import headline, html_map, text_map
+from .cells.presses import Presses
 from .cells.recovery import regroup
 from .engines.choice import FORK
 from .engines.processes import Processes
@@ -144,7 +145,7 @@ class World:
         """Set variables on every rank; each rank gets its own copy of the values."""
         self._answers(self._everyone().push(variables, block=False))
 
-    def call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
+    def _call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
         """Call a function on every rank under a deadline; the graders use it.
 
         Args:
@@ -163,7 +164,8 @@ class World:
             replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
             return replies
 
-        outcome = cells.run(self, send, timeout or self.timeout, Live())
+        with Presses() as presses:
+            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses)
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""
@@ -215,7 +217,7 @@ class World:
         alive = self.processes.alive()
         dead = [rank for rank in range(self.size) if rank not in alive]
         if dead:
-            regroup(self)
+            regroup(self.processes)
             self.processes.replace(dead)
 
     def _everyone(self) -> ipp.DirectView:

@@ -13,10 +13,11 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from ..system.patience import NCCL_ABORT
+
 # torch ends a process whose NCCL collective failed, and aborts groups by itself, unless this is "0": the note at
 # _abort_process_group in torch/distributed/distributed_c10d.py (2.13).
 NCCL_ERRORS = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
-NCCL_PATIENCE = 0.8  # less than the driver waits for the answer
 
 
 def cut(ours: set[int]) -> int:
@@ -71,4 +72,4 @@ def _abort_nccl() -> None:
     # NCCL itself can hang in an abort (NVIDIA/nccl issue 1013): the watchdog has to stay reachable.
     aborting = threading.Thread(target=distributed.distributed_c10d._abort_process_group, daemon=True, name="abort")
     aborting.start()
-    aborting.join(NCCL_PATIENCE)
+    aborting.join(NCCL_ABORT)

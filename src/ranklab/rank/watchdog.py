@@ -20,6 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ..system.patience import ANSWER
 from .cut import connections, cut
 from .recorder import calls, collectives, groups
 from .trace import position, switches
@@ -121,7 +122,7 @@ def _told(answer: Callable[[], Any]) -> Any:
         return None
 
 
-def ask(path: Path, question: str, timeout: float = 1.0) -> dict | list | int | None:
+def ask(path: Path, question: str, timeout: float = ANSWER) -> dict | list | int | None:
     """Ask the watchdog of a rank; called by the driver.
 
     Args:
