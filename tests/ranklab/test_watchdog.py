@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from ranklab.cells import cell
+from ranklab.cells import waiting
 from ranklab.cells.recovery import ask_all
 from ranklab.engines.asking import ask
 from ranklab.live import Live
@@ -50,5 +50,5 @@ def test_nobody_is_asked_once_all_ranks_are_done(monkeypatch):
     live = Live(after=0)
     monkeypatch.setattr(live, "due", lambda: True)
     monkeypatch.setattr(live, "show", lambda bundle: 1 / 0)
-    cell._show(live, None, {0: SimpleNamespace(done=lambda: True)}, timeout=1)
+    waiting._show(None, {0: SimpleNamespace(done=lambda: True)}, 1, live)
     assert ask_all(None, [], "where") == {}

@@ -6,11 +6,12 @@ import socket
 from pathlib import Path
 
 from ..state import Answer, read
+from ..system.patience import ANSWER
 
 ANSWER_BYTES = 1 << 20
 
 
-def ask(path: Path, question: str, timeout: float = 1.0) -> Answer | None:
+def ask(path: Path, question: str, timeout: float = ANSWER) -> Answer | None:
     """Ask the watchdog of a rank.
 
     Args:

@@ -14,8 +14,7 @@ import threading
 from collections.abc import Iterator
 
 from ..system.backends import of_group
-
-PATIENCE = 0.8  # less than the driver waits for the answer
+from ..system.patience import ABORT
 
 
 def cut(ours: set[int]) -> int:
@@ -70,4 +69,4 @@ def _abort_groups() -> None:
     # The abort itself can hang (NVIDIA/nccl issue 1013): the watchdog has to stay reachable.
     aborting = threading.Thread(target=distributed.distributed_c10d._abort_process_group, daemon=True, name="abort")
     aborting.start()
-    aborting.join(PATIENCE)
+    aborting.join(ABORT)
