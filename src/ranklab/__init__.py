@@ -83,7 +83,7 @@ def start(
         world = ranklab.start(4)
     """
     # Here, because it loads ipyparallel: importing ranklab stays cheap.
-    from .world import start as start_world
+    from .starting import start as start_world
 
     return start_world(
         size,

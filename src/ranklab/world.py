@@ -1,4 +1,4 @@
-"""A world of ranks: started, asked, restarted and stopped from the notebook."""
+"""A world of ranks: asked, restarted and stopped from the notebook; and which one is the notebook's."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from .cells import cell as cells
 from .cells.nodemap import headline, html_map, text_map
+from .cells.presses import Presses
 from .cells.recovery import regroup
-from .engines.choice import FORK, check_elsewhere
+from .engines.choice import FORK
 from .engines.processes import Processes
 from .errors import ControllerLost, WorldError
-from .lab.rates import Link, read_links
-from .layout import name_ranks, read_layout, shell_commands
-from .live import Live, publish
+from .lab.rates import Link
+from .layout import name_ranks, shell_commands
+from .live import Live
 from .rank.errands import read_variable
 
 if TYPE_CHECKING:
@@ -31,36 +32,6 @@ ATTEMPTS = 3
 _current: World | None = None
 
 
-def start(
-    size: int | None = None,
-    *,
-    nodes: Sequence[int] | None = None,
-    link: str | None = None,
-    delay: str = "0ms",
-    timeout: float = TIMEOUT,
-    launcher: str | None = None,
-    engines: str | None = None,
-    **elsewhere: Any,
-) -> World:
-    """Start ranks: :func:`ranklab.start`, which has the arguments, the errors and the chapter."""
-    global _current
-    check_elsewhere(engines, elsewhere)
-    hosts = elsewhere.get("hosts")
-    layout = read_layout(nodes=list(hosts.values())) if hosts else read_layout(size, nodes)
-    links = read_links(link, delay, layout if nodes is not None and not engines else ())
-    if _current is not None and _current.running:
-        running = headline(_current.nodes)
-        if _current.nodes != layout or engines or len(_current.links) != len(links):
-            raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
-        _current.timeout = timeout
-        if links:
-            _current.processes.network.set(links)
-        publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
-        return _current
-    _current = World(layout, timeout, launcher, engines, elsewhere, links)
-    return _current
-
-
 def current() -> World:
     """Return the running world of this notebook.
 
@@ -70,6 +41,17 @@ def current() -> World:
     if _current is None:
         raise WorldError("No ranks are running. Start them first: world = ranklab.start(4).")
     return _current._require()
+
+
+def latest() -> World | None:
+    """Return the world that was started last in this notebook, running or not; None where nothing was started."""
+    return _current
+
+
+def make_current(world: World) -> None:
+    """Point ``%%px`` and the graders at a world."""
+    global _current
+    _current = world
 
 
 class World:
@@ -106,9 +88,6 @@ class World:
         self._launcher, self._engines, self._elsewhere = launcher, engines, dict(elsewhere or {})
         self.links = tuple(links)
         self._start()
-        from .magics import register
-
-        register()
 
     def _start(self) -> None:
         began = time.monotonic()
@@ -166,7 +145,7 @@ class World:
         """Set variables on every rank; each rank gets its own copy of the values."""
         self._answers(self._everyone().push(variables, block=False))
 
-    def call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
+    def _call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
         """Call a function on every rank under a deadline; the graders use it.
 
         Args:
@@ -185,7 +164,8 @@ class World:
             replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
             return replies
 
-        outcome = cells.run(self, send, timeout or self.timeout, Live())
+        with Presses() as presses:
+            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses)
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""
@@ -237,7 +217,7 @@ class World:
         alive = self.processes.alive()
         dead = [rank for rank in range(self.size) if rank not in alive]
         if dead:
-            regroup(self)
+            regroup(self.processes)
             self.processes.replace(dead)
 
     def _everyone(self) -> ipp.DirectView:

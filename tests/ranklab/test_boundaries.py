@@ -88,7 +88,7 @@ def test_the_public_surface_is_small_and_documented():
 
 
 def test_what_a_reader_asks_for_start_tells_the_arguments_the_errors_and_a_chapter():
-    from ranklab.world import start
+    from ranklab.starting import start
 
     told = inspect.getdoc(ranklab.start)
     assert inspect.signature(ranklab.start) == inspect.signature(start)

@@ -105,13 +105,13 @@ for function in (who, total, stay_away):
 def asked(world, own_name: str) -> None:
     """Ask a world of three ranks what every launcher has to make true, and stop it."""
     with world:
-        told, problem = world.call(who, timeout=60)
+        told, problem = world._call(who, timeout=60)
         assert problem == ""
         assert [entry["RANK"] for entry in told] == ["0", "1", "2"]
         assert [entry[own_name] for entry in told] == ["0", "1", "2"]
         assert {entry["WORLD_SIZE"] for entry in told} == {"3"}
-        assert world.call(total, timeout=60) == ([3.0] * 3, "")
-        _, problem = world.call(stay_away, timeout=2)
+        assert world._call(total, timeout=60) == ([3.0] * 3, "")
+        _, problem = world._call(stay_away, timeout=2)
         assert "ranks 0, 2" in problem
         assert world.processes.alive() == [0, 1, 2]
     assert not world.processes.home.exists()
@@ -175,7 +175,7 @@ def test_ranks_get_gpus_by_the_rules_of_ranks_started_here(monkeypatch, program,
     monkeypatch.setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")  # the reader's own stays
     backend = {1: "gloo", 2: "nccl"}[len(gpus)]
     with ranklab.start(2, engines="mpi") as world:
-        told, problem = world.call(told_by_ranklab)
+        told, problem = world._call(told_by_ranklab)
         assert world.backend == backend
         assert list(world.processes.home.glob("owner"))
     assert problem == ""

@@ -430,6 +430,6 @@ def test_a_scheduler_that_dies_while_it_starts_costs_a_second_start(monkeypatch)
     monkeypatch.setattr(Processes, "_settle_launcher", kill_a_scheduler)
     world = ranklab.start(2)
     assert len(attempts) == 2
-    assert world.call(os.getpid)[1] == ""
+    assert world._call(os.getpid)[1] == ""
     world.stop()
     assert processes_of(str(attempts[0].home)) == []

@@ -26,7 +26,7 @@ def on_ranks(function: Callable, *arguments: Any, deadline: float | None = DEADL
         arguments: sent to every rank.
         deadline: seconds until the call counts as hung.
     """
-    results, problem = current().call(function, *arguments, timeout=deadline)
+    results, problem = current()._call(function, *arguments, timeout=deadline)
     if problem:
         print(f"Not yet. {clean(problem)}")
         return None

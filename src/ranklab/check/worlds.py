@@ -101,7 +101,7 @@ def attempts(
     for size, of_size in itertools.groupby(cases, key=lambda case: case.size):
         given = [case.arguments for case in of_size]
         padded = [(*each, *[()] * (current().size - size)) for each in given]
-        results, problem = current().call(smaller.attempt, answer, _round(), size, padded, timeout=deadline)
+        results, problem = current()._call(smaller.attempt, answer, _round(), size, padded, timeout=deadline)
         if problem:
             told = clean(problem)
             advice = f" {hung}" if hung and told.startswith("After ") else ""
@@ -122,9 +122,9 @@ def rejoin(port: int | None = None) -> None:
     """
     problem = ""
     if port is not None:
-        _, problem = current().call(smaller.connect, port, timeout=MEETING)
+        _, problem = current()._call(smaller.connect, port, timeout=MEETING)
     if not problem:
-        _, problem = current().call(smaller.rejoin, _round(), timeout=MEETING)
+        _, problem = current()._call(smaller.rejoin, _round(), timeout=MEETING)
     if problem:
         print('Your process group could not be made again: call dist.init_process_group("gloo").')
 

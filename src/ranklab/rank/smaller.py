@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from ..system.backends import ON_CPUS
 from .meeting import serve_store
 from .meter import meter
 
@@ -137,4 +138,4 @@ def _meeting(round_: str, rank: int, size: int) -> dict[str, Any]:
     import torch.distributed as dist
 
     store = dist.PrefixStore(round_, _client)
-    return {"backend": "gloo", "store": store, "rank": rank, "world_size": size, "timeout": PATIENCE}
+    return {"backend": ON_CPUS.name, "store": store, "rank": rank, "world_size": size, "timeout": PATIENCE}
