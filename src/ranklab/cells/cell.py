@@ -37,7 +37,14 @@ CUT_WARNING = re.compile(
 )
 
 
-def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell: str = "") -> CellOutcome:
+def run(
+    world: World,
+    send: Callable[[], dict],
+    timeout: float,
+    live: Live,
+    cell: str = "",
+    clock: Callable[[], float] = time.monotonic,
+) -> CellOutcome:
     """Ask some ranks to do something, wait for them, and always come back.
 
     Args:
@@ -46,6 +53,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
         timeout: seconds until the request counts as hung.
         live: shows the outcome so far.
         cell: its text, where a cell was sent.
+        clock: tells the seconds that count against ``timeout``.
 
     Returns:
         What every rank left behind. No rank is still at work.
@@ -57,8 +65,7 @@ def run(world: World, send: Callable[[], dict], timeout: float, live: Live, cell
             replies = send()
             # While they work: this takes less time than a rank needs to fill its memory.
             before = kills(filter(None, map(world.processes.pid, replies)))
-        deadline = time.monotonic() + timeout
-        reason = _wait(world, replies, deadline, lambda: _show(live, world, replies, timeout))
+        reason = _wait(world, replies, clock() + timeout, lambda: _show(live, world, replies, timeout), clock)
     except KeyboardInterrupt:
         reason = "interrupted"
     if reason == "lost" or world.processes.lost():
@@ -123,7 +130,7 @@ def _look_back(world: World, outcome: RankOutcome, before: dict) -> None:
     outcome.memory = shortage(before)
 
 
-def _wait(world: World, replies: dict, deadline: float, tick) -> str:
+def _wait(world: World, replies: dict, deadline: float, tick, clock: Callable[[], float]) -> str:
     """Wait until all ranks are done, one has been in trouble for a moment, or the deadline has come."""
     pending = set(replies.values())
     next_look = time.monotonic() + LOOK
@@ -132,14 +139,14 @@ def _wait(world: World, replies: dict, deadline: float, tick) -> str:
             next_look = time.monotonic() + LOOK
             if world.processes.lost(thorough=True):
                 return "lost"
-        remaining = deadline - time.monotonic()
+        remaining = deadline - clock()
         if remaining <= 0:
             return "deadline" if not _failed(replies) else "trouble"
         finished, pending = concurrent.futures.wait(
             pending, timeout=min(POLL, remaining), return_when=concurrent.futures.FIRST_COMPLETED
         )
         if any(reply.exception() is not None for reply in finished):
-            deadline = min(deadline, time.monotonic() + GRACE)
+            deadline = min(deadline, clock() + GRACE)
         tick()
     return "finished"
 
