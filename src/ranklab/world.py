@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ from .lab.rates import Link
 from .layout import name_ranks, shell_commands
 from .live import Live
 from .rank.errands import read_variable
+from .system.starving import FairClock
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -146,12 +148,13 @@ class World:
         self._answers(self._everyone().push(variables, block=False))
 
     def _call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
-        """Call a function on every rank under a deadline; the graders use it.
+        """Call a function on every rank under a deadline of seconds that they can use; the graders use it.
 
         Args:
             function: called with the arguments on each rank.
             arguments: sent to every rank.
-            timeout: seconds until the call counts as hung; the world's deadline where nothing is said.
+            timeout: seconds until the call counts as hung; the world's deadline where nothing is said. A second in
+                which a rank or this notebook waits for a processor, because other programs take it, does not count.
 
         Returns:
             The results in rank order and "", or an empty list and a sentence on what went wrong first.
@@ -164,8 +167,9 @@ class World:
             replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
             return replies
 
+        pids = [os.getpid(), *map(self.processes.pid, range(self.size))]
         with Presses() as presses:
-            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses)
+            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses, clock=FairClock(pids))
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""

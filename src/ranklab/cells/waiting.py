@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from ..hangs.report import running
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 SHOWN_LINES = 3  # of each rank's prints, while it works
 
 
-def wait_for(processes: Processes, replies: Mapping, timeout: float, live: Live, presses: Presses) -> str:
+def wait_for(
+    processes: Processes,
+    replies: Mapping,
+    timeout: float,
+    live: Live,
+    presses: Presses,
+    clock: Callable[[], float] = time.monotonic,
+) -> str:
     """Wait until all ranks are done, one has been in trouble for a moment, or nothing is to be waited for.
 
     Args:
@@ -31,12 +38,13 @@ def wait_for(processes: Processes, replies: Mapping, timeout: float, live: Live,
         timeout: seconds until the cell counts as hung.
         live: shows where the ranks are.
         presses: of stop.
+        clock: tells the seconds that count against ``timeout``.
 
     Returns:
         "finished"; "trouble", a rank has raised and others did not end in the time that they were given; "deadline";
         "interrupted" by the reader; or "lost", the ranks cannot be reached any more.
     """
-    deadline = time.monotonic() + timeout
+    deadline = clock() + timeout
     next_look = time.monotonic() + LOOK
     grace = None
     while pending := {rank: reply for rank, reply in replies.items() if not reply.done()}:
@@ -48,7 +56,7 @@ def wait_for(processes: Processes, replies: Mapping, timeout: float, live: Live,
             return "interrupted"
         if grace is None and failed(replies):
             grace = patience_with(processes, pending)
-        remaining = deadline - time.monotonic()
+        remaining = deadline - clock()
         if remaining <= 0:
             return "deadline" if grace is None else "trouble"
         given = grace.left(pending, GRACE) if grace is not None else math.inf

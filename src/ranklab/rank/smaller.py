@@ -17,7 +17,8 @@ from ..system.backends import ON_CPUS
 from .meeting import serve_store
 from .meter import meter
 
-PATIENCE = timedelta(seconds=30)
+# Longer than any grader waits: it ends what hangs, and a rank that is slow on a busy machine does not.
+PATIENCE = timedelta(minutes=10)
 _store: Any = None  # on rank 0: serves every group that met in it, so it stays until the next grader opens another
 _client: Any = None  # on every rank: its one connection to that store
 

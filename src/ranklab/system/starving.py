@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROC = Path("/proc")
+SLOWEST = 0.05  # a fair clock goes at least this fast, so that every deadline comes
 IDLE_ENOUGH = 0.05  # of the machine: with that much left over nobody waits for a processor
 
 
@@ -64,6 +65,27 @@ class Starvation:
             waited[pid] = min(elapsed, longest + stolen - before)
             self._threads[pid] = now
         return elapsed, waited
+
+
+class FairClock:
+    """A clock that stands still while one of some processes waits for a processor.
+
+    Processes that work together wait for one another: where one is kept from the processor, all are. So the clock
+    leaves out, between two looks, the longest wait of any of them. It has to be looked at every second or so.
+
+    Args:
+        pids: of the processes that have to do something before a deadline; 0 counts for none.
+    """
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._starvation = Starvation(pid for pid in pids if pid)
+        self._now = 0.0
+
+    def __call__(self) -> float:
+        """Return the seconds since the clock was made in which all of them could run."""
+        elapsed, waited = self._starvation.look()
+        self._now += max(elapsed - max(waited.values(), default=0.0), SLOWEST * elapsed)
+        return self._now
 
 
 def _waited(now: Times, before: Times | None, elapsed: float) -> float:
