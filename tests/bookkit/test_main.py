@@ -27,7 +27,6 @@ def test_record_refuses_all_chapters_that_lack_hosts_before_the_first_runs(book,
     assert read(plain).cells[1].execution_count is None
 
 
-@pytest.mark.slow
 def test_run_executes_chapters_that_lack_hosts_and_says_so(book, no_hosts, capsys):
     book.run("plain", "print(1)")
     book.run("hosts", "lab = None", "if lab:\n    print('computer1')\nprint(6 * 7)", tags=["needs-hosts"])

@@ -19,8 +19,6 @@ from ranklab.engines import leftovers
 from ranklab.hangs import memory
 from ranklab.layout import name_ranks
 
-pytestmark = pytest.mark.ranks
-
 
 def right(notebook) -> None:
     """Run a cell that needs all ranks, and check its number."""

@@ -10,8 +10,6 @@ from support import steady
 from ranklab.engines.on_rank import read_variable
 from ranklab.layout import name_ranks
 
-pytestmark = pytest.mark.ranks
-
 LEAVE = "if dist.is_initialized():\n    dist.destroy_process_group()"
 # A quiet machine reports within the deadline and three seconds (the table at the end tells) and is usable in one; a
 # machine that is half as fast for a while has not broken anything.

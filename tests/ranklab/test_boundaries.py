@@ -93,6 +93,7 @@ LAYERS = [
         "palette",
         "ports",
         "preload",
+        "programs",
         "rates",
         "trace",
     },

@@ -9,8 +9,6 @@ import torch
 from ranklab import check
 from ranklab.check import data_parallel, ddp, grading, meeting_up, ranks
 
-pytestmark = pytest.mark.ranks
-
 
 def verdict(capsys, grader, answer):
     grader(answer)

@@ -6,8 +6,6 @@ import torch.distributed as dist
 
 from ranklab.check import worlds
 
-pytestmark = pytest.mark.ranks
-
 
 def summed(tensor):
     total = tensor.clone()

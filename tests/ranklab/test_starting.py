@@ -18,8 +18,6 @@ from ranklab.engines.controllers import controller_runs
 from ranklab.engines.processes import Processes
 from ranklab.errors import RanklabError
 
-pytestmark = pytest.mark.ranks
-
 
 def test_ranks_answer_and_are_watched_without_waitid(monkeypatch):
     """macOS has os.waitid in Python 3.13 and later only."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 
 from ..errors import RanklabError
-from .hosttools import PACKAGES, search_path
+from ..programs import PACKAGES, search_path
 from .rates import Link, read_delay, read_rate
 
 if TYPE_CHECKING:

@@ -26,8 +26,9 @@ from ..engines.deadman import HOME, OWNER
 from ..engines.leftovers import make_home
 from ..errors import NoHosts, RanklabError, WorldError
 from ..live import tell
+from ..programs import search_path
 from .host import Host
-from .hosttools import PATIENCE, check_tools, forbidden, run_tool, search_path
+from .hosttools import PATIENCE, check_tools, forbidden, run_tool
 from .rates import Link
 from .subnets import FIRST, MOST, choose_subnet
 
