@@ -1,6 +1,8 @@
 """Every test gets its markers from what it starts, and a guard sees that it starts nothing else."""
 
 import os
+import signal
+import sys
 import tempfile
 from pathlib import Path
 
@@ -18,6 +20,8 @@ def pytest_configure(config):
     handle, caught = tempfile.mkstemp(prefix="ranklab-tests-")
     os.close(handle)
     config.add_cleanup(lambda: os.unlink(caught))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background job; what we start would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ[guard.CAUGHT], os.environ[guard.MAY] = caught, ""
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS / "guard"), os.environ.get("PYTHONPATH")]))
 
@@ -29,6 +33,12 @@ def pytest_collection_modifyitems(items):
         path = item.path.relative_to(TESTS).as_posix()
         for marker in sorted(markers(path, getattr(item, "originalname", item.name), item.fixturenames)):
             item.add_marker(marker)
+
+
+def pytest_collection_finish():
+    """Let torch use one core of this worker's, for the others have work too."""
+    if "PYTEST_XDIST_WORKER" in os.environ and "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.hookimpl(optionalhook=True)

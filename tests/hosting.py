@@ -31,7 +31,6 @@ def why_not() -> str:
     return ""
 
 
-
 def marked(mark: str) -> list[psutil.Process]:
     """Return the processes that run with this mark in their environment."""
     found = []

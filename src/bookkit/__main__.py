@@ -101,7 +101,8 @@ def main(arguments=None):
     parser.add_argument("--root", type=Path, default=Path(), help="the top of the book (default: here)")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
     for name, function in VERBS.items():
-        verb = verbs.add_parser(name, help=(function.__doc__ or "").splitlines()[0], description=function.__doc__)
+        told = function.__doc__ or ""
+        verb = verbs.add_parser(name, help=told.partition("\n")[0], description=told)
         if name != "build":
             verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
     options = parser.parse_args(arguments)

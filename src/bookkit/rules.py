@@ -211,7 +211,7 @@ def program(chapter):
         for known in PROGRAMS:
             if known.tag in ("", NEEDS_HOSTS):
                 continue  # hosts have a rule of their own
-            runs = re.search(rf"""["'`!] *{known.name} """, cell.source)
+            runs = re.search(rf"""(\w\(\[? *f?["']|^ *!) *{known.name}\b""", cell.source, re.M)
             if runs and known.tag not in tags(cell):
                 yield index, f"it runs {known.name} and is not tagged {known.tag}"
             if known.tag in tags(cell) and f'missing("{known.name}")' not in above:

@@ -21,8 +21,8 @@ class Program:
         package: the Debian package that brings it.
         without: what a machine without it does not do; "" where only a reader would use it, so that nothing lacks.
         tag: cells that run it have this tag; "" where no cell does.
-    others: other names it goes by.
-    everywhere: whether it is a part of every Debian.
+        others: other names it goes by.
+        everywhere: whether it is a part of every Debian.
     """
 
     name: str
@@ -82,8 +82,8 @@ def missing(name: str) -> str:
 
     A cell that runs a program asks first: ``if why := missing("ping"): print(why)``.
     """
-    sentences = [f"There is no {name} here: sudo apt install {program.package}." for program in lacking(name)]
-    return "".join(sentences)
+    package = PACKAGES[name]
+    return f"There is no {name} here: sudo apt install {package}." if lacking(name) else ""
 
 
 if __name__ == "__main__":  # for .ci/run: what it installs, or with --names what a machine may be without

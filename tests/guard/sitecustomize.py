@@ -4,11 +4,13 @@ Every Python that a test starts imports this module by its name, and tests/conft
 Before a process is started, its command is looked at. Standard library only, for it loads before all else.
 """
 
+import contextlib
+import itertools
 import os
 import sys
 
-MAY = "RANKLAB_TESTS_MAY"  # the markers of the test that runs
-CAUGHT = "RANKLAB_TESTS_CAUGHT"  # a file: a sentence that a program has swallowed still stands there
+MAY = "TESTS_MAY"  # the markers of the test that runs
+CAUGHT = "TESTS_CAUGHT"  # a file: a sentence that a program has swallowed still stands there
 # What a command's words give away. Each of ranklab's own helper processes is `python -m ranklab.something`.
 RANKS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "ipcluster", "ipengine", "mpiexec")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -21,7 +23,7 @@ def kind_of(words):
         words: the program and its arguments.
     """
     program = os.path.basename(words[0])
-    if program == "unshare" or _module(words, "ranklab.lab."):
+    if _module(words, "ranklab.lab."):
         return "hosts"
     if program in RANKS or _module(words, "ranklab.", "ipyparallel.", *RANKS):
         return "ranks"
@@ -34,7 +36,7 @@ def kind_of(words):
 
 def _module(words, *beginnings):
     """Whether a command is ``python -m`` with a module that begins so."""
-    return any(flag == "-m" and name.startswith(beginnings) for flag, name in zip(words, words[1:], strict=False))
+    return any(flag == "-m" and name.startswith(beginnings) for flag, name in itertools.pairwise(words))
 
 
 def _look(event, details):
@@ -51,7 +53,7 @@ def _look(event, details):
         "or enter it into the table of tests/starts.py."
     )
     if path := os.environ.get(CAUGHT):
-        with open(path, "a") as file:
+        with contextlib.suppress(OSError), open(path, "a") as file:  # an ordinary user's program may not
             file.write(sentence + "\n")
     raise RuntimeError(sentence)
 

@@ -18,12 +18,12 @@ def test_an_answer_that_never_ends_is_stopped_even_where_it_catches_everything()
             with contextlib.suppress(Exception):
                 time.sleep(1)
 
-    handler = signal.getsignal(signal.SIGALRM)
+    handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
     given, problem = asked(endless, deadline=0.1)
     assert given is None
     assert problem == "your answer did not come back within 0.1 s. Does a loop never end?"
     assert signal.getsignal(signal.SIGALRM) is handler
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert abs(signal.getitimer(signal.ITIMER_REAL)[0] - timer) < 60  # one that ran before runs on
 
 
 def test_a_number_is_told_from_what_is_none(capsys):
