@@ -44,7 +44,7 @@ def run_verb(root, paths):
     with staged(root, "run") as source:
         copies = [source / path for path in chosen]
         for reason, lacking in unmet(copies).items():
-            console.print(f"This machine {reason}: cells that need it do nothing in {_titles(lacking, source)}")
+            console.print(f"This machine {reason}: what needs that does nothing in {_titles(lacking, source)}")
         failed = run(copies, source)
         for path, error in failed.items():
             notice(path, error)

@@ -16,6 +16,7 @@ from bookkit.notebook import cell_name, code_cells, read, tags
 from bookkit.rulebook import RULES, Finding, rule
 from ranklab.programs import PROGRAMS
 
+RUNS = r"""(?:\b(?:run|[Pp]open|call|check_call|check_output|system)\(\[? *f?["']|^ *!) *{}\b"""  # a program, by name
 HIDDEN = "hide-input"
 TAGS = {HIDDEN, EXPECTED_ERROR, MEASURED, *NEEDS}
 MOST_BYTES = 300_000
@@ -211,7 +212,7 @@ def program(chapter):
         for known in PROGRAMS:
             if known.tag in ("", NEEDS_HOSTS):
                 continue  # hosts have a rule of their own
-            runs = re.search(rf"""(\w\(\[? *f?["']|^ *!) *{known.name}\b""", cell.source, re.M)
+            runs = re.search(RUNS.format(known.name), cell.source, re.M)
             if runs and known.tag not in tags(cell):
                 yield index, f"it runs {known.name} and is not tagged {known.tag}"
             if known.tag in tags(cell) and f'missing("{known.name}")' not in above:
