@@ -149,6 +149,7 @@ def test_the_reader_presses_stop_while_the_cell_is_sent(notebook, monkeypatch, i
     right(notebook)
 
 
+@pytest.mark.parametrize("notebook", [2, 3, 4], indirect=True, ids=lambda size: f"{size} ranks")
 def test_while_a_cell_runs_the_display_says_where_each_rank_is(notebook, monkeypatch):
     monkeypatch.setattr(live, "_audience", lambda: "notebook")
     shown = []

@@ -12,7 +12,7 @@ import sys
 MAY = "TESTS_MAY"  # the markers of the test that runs
 CAUGHT = "TESTS_CAUGHT"  # a file: a sentence that a program has swallowed still stands there
 # What a command's words give away. Each of ranklab's own helper processes is `python -m ranklab.something`.
-RANKS = ("torchrun", "torch.distributed.run", "torch.distributed.launch", "ipcluster", "ipengine", "mpiexec")
+RANKS = {"torchrun", "ipcluster", "ipengine", "mpiexec", "srun"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
@@ -25,11 +25,13 @@ def kind_of(words):
     program = os.path.basename(words[0])
     if _module(words, "ranklab.lab."):
         return "hosts"
-    if program in RANKS or _module(words, "ranklab.", "ipyparallel.", *RANKS):
+    if RANKS & {os.path.basename(word) for word in words[:4]} or _module(
+        words, "ranklab.", "ipyparallel.", "torch.distributed."
+    ):
         return "ranks"
     if program in BROWSERS or "playwright/driver" in words[0]:
         return "site"
-    if any(word.startswith("jupyter_book.") for word in words) or program == "jupyter-book":
+    if any(word.startswith("jupyter_book.") for word in words) or words[1:4] == ["-m", "pip", "wheel"]:
         return "build"
     return None
 
