@@ -10,8 +10,6 @@ from ranklab import check
 from ranklab.check import grading
 from ranklab.check.ranks import your_first_ranks
 
-pytestmark = pytest.mark.ranks
-
 
 def verdict(capsys, grader, answer):
     grader(answer)

@@ -7,8 +7,6 @@ import torch.distributed as dist
 from ranklab.check import grading, worlds
 from ranklab.check.verdict import NotYet
 
-pytestmark = pytest.mark.ranks
-
 
 def summed(tensor):
     total = tensor.clone()

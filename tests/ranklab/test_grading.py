@@ -32,12 +32,12 @@ def test_an_answer_that_never_ends_is_stopped_even_where_it_catches_everything(m
             with contextlib.suppress(Exception):
                 time.sleep(1)
 
-    handler = signal.getsignal(signal.SIGALRM)
+    handler, timer = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
     given, problem = asked(endless)
     assert given is None
     assert problem == "your answer did not come back within 0.1 s. Does a loop never end?"
     assert signal.getsignal(signal.SIGALRM) is handler
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert abs(signal.getitimer(signal.ITIMER_REAL)[0] - timer) < 60  # one that ran before runs on
 
 
 def test_time_that_other_programs_take_does_not_count(monkeypatch):

@@ -10,8 +10,6 @@ from support import steady
 
 from ranklab.errors import RankError, RankTimeout, WorldError
 
-pytestmark = pytest.mark.ranks
-
 
 @pytest.fixture(autouse=True)
 def rank_variable(notebook):

@@ -19,8 +19,6 @@ from ranklab.engines.processes import Processes
 from ranklab.errors import RanklabError
 from ranklab.rank import meeting
 
-pytestmark = pytest.mark.ranks
-
 
 def test_ranks_answer_and_are_watched_without_waitid(monkeypatch):
     """macOS has os.waitid in Python 3.13 and later only."""

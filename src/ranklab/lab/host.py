@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import psutil
 
 from ..errors import RanklabError
-from .hosttools import PACKAGES, search_path
+from ..programs import PACKAGES, search_path
 from .rates import Link, read_delay, read_rate
 
 TIMEOUT = 60.0
