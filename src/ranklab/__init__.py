@@ -83,7 +83,7 @@ def start(
         world = ranklab.start(4)
     """
     # Here, because it loads ipyparallel: importing ranklab stays cheap.
-    from .world import start as start_world
+    from .starting import start as start_world
 
     return start_world(
         size,
@@ -136,6 +136,11 @@ def __getattr__(name: str):
 
         return importlib.import_module(".check", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Offer what ``__all__`` says, the graders among it, and none of the modules that the package is made of."""
+    return sorted(__all__)
 
 
 def _px_before_start(line: str = "", cell: str = "") -> None:

@@ -1,23 +1,26 @@
-"""A world of ranks: started, asked, restarted and stopped from the notebook."""
+"""A world of ranks: asked, restarted and stopped from the notebook; and which one is the notebook's."""
 
 from __future__ import annotations
 
 import contextlib
 import html
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cells import cell as cells
 from .cells.nodemap import headline, html_map, text_map
+from .cells.presses import Presses
 from .cells.recovery import regroup
-from .engines.choice import FORK, check_elsewhere
+from .engines.choice import FORK
 from .engines.processes import Processes
 from .errors import ControllerLost, WorldError
-from .lab.rates import Link, read_links
-from .layout import name_ranks, read_layout, shell_commands
-from .live import Live, publish
+from .lab.rates import Link
+from .layout import name_ranks, shell_commands
+from .live import Live
 from .rank.errands import read_variable
+from .system.starving import FairClock
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -31,36 +34,6 @@ ATTEMPTS = 3
 _current: World | None = None
 
 
-def start(
-    size: int | None = None,
-    *,
-    nodes: Sequence[int] | None = None,
-    link: str | None = None,
-    delay: str = "0ms",
-    timeout: float = TIMEOUT,
-    launcher: str | None = None,
-    engines: str | None = None,
-    **elsewhere: Any,
-) -> World:
-    """Start ranks: :func:`ranklab.start`, which has the arguments, the errors and the chapter."""
-    global _current
-    check_elsewhere(engines, elsewhere)
-    hosts = elsewhere.get("hosts")
-    layout = read_layout(nodes=list(hosts.values())) if hosts else read_layout(size, nodes)
-    links = read_links(link, delay, layout if nodes is not None and not engines else ())
-    if _current is not None and _current.running:
-        running = headline(_current.nodes)
-        if _current.nodes != layout or engines or len(_current.links) != len(links):
-            raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
-        _current.timeout = timeout
-        if links:
-            _current.processes.network.set(links)
-        publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
-        return _current
-    _current = World(layout, timeout, launcher, engines, elsewhere, links)
-    return _current
-
-
 def current() -> World:
     """Return the running world of this notebook.
 
@@ -70,6 +43,17 @@ def current() -> World:
     if _current is None:
         raise WorldError("No ranks are running. Start them first: world = ranklab.start(4).")
     return _current._require()
+
+
+def latest() -> World | None:
+    """Return the world that was started last in this notebook, running or not; None where nothing was started."""
+    return _current
+
+
+def make_current(world: World) -> None:
+    """Point ``%%px`` and the graders at a world."""
+    global _current
+    _current = world
 
 
 class World:
@@ -106,9 +90,6 @@ class World:
         self._launcher, self._engines, self._elsewhere = launcher, engines, dict(elsewhere or {})
         self.links = tuple(links)
         self._start()
-        from .magics import register
-
-        register()
 
     def _start(self) -> None:
         began = time.monotonic()
@@ -166,13 +147,14 @@ class World:
         """Set variables on every rank; each rank gets its own copy of the values."""
         self._answers(self._everyone().push(variables, block=False))
 
-    def call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
-        """Call a function on every rank under a deadline; the graders use it.
+    def _call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
+        """Call a function on every rank under a deadline of seconds that they can use; the graders use it.
 
         Args:
             function: called with the arguments on each rank.
             arguments: sent to every rank.
-            timeout: seconds until the call counts as hung; the world's deadline where nothing is said.
+            timeout: seconds until the call counts as hung; the world's deadline where nothing is said. A second in
+                which a rank or this notebook waits for a processor, because other programs take it, does not count.
 
         Returns:
             The results in rank order and "", or an empty list and a sentence on what went wrong first.
@@ -185,7 +167,9 @@ class World:
             replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
             return replies
 
-        outcome = cells.run(self, send, timeout or self.timeout, Live())
+        pids = [os.getpid(), *map(self.processes.pid, range(self.size))]
+        with Presses() as presses:
+            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses, clock=FairClock(pids))
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""
@@ -237,7 +221,7 @@ class World:
         alive = self.processes.alive()
         dead = [rank for rank in range(self.size) if rank not in alive]
         if dead:
-            regroup(self)
+            regroup(self.processes)
             self.processes.replace(dead)
 
     def _everyone(self) -> ipp.DirectView:

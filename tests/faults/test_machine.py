@@ -18,8 +18,6 @@ from ranklab.cells import cell as cells
 from ranklab.layout import name_ranks
 from ranklab.system import leftovers, memory
 
-pytestmark = pytest.mark.ranks
-
 
 def right(notebook) -> None:
     """Run a cell that needs all ranks, and check its number."""
@@ -150,6 +148,7 @@ def test_the_reader_presses_stop_while_the_cell_is_sent(notebook, monkeypatch, i
     right(notebook)
 
 
+@pytest.mark.parametrize("notebook", [2, 3, 4], indirect=True, ids=lambda size: f"{size} ranks")
 def test_while_a_cell_runs_the_display_says_where_each_rank_is(notebook, monkeypatch):
     monkeypatch.setattr(live, "_audience", lambda: "notebook")
     shown = []

@@ -8,8 +8,6 @@ import torch.distributed as dist
 
 import ranklab
 
-pytestmark = pytest.mark.ranks
-
 
 def ring_right(tensor):
     rank, size = dist.get_rank(), dist.get_world_size()

@@ -158,7 +158,6 @@ return right[0]
 """
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize(
     ("there", "sentence"),
     [

@@ -5,8 +5,6 @@ from support import started
 
 from ranklab import check
 
-pytestmark = pytest.mark.ranks
-
 
 @pytest.fixture(scope="module")
 def uneven(bare_notebook):

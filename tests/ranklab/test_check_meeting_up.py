@@ -8,8 +8,6 @@ from support import started
 from ranklab import check
 from ranklab.check.ranks import meeting_up
 
-pytestmark = pytest.mark.ranks
-
 
 @pytest.fixture(scope="module")
 def uneven(bare_notebook):

@@ -57,14 +57,12 @@ def told(notebook, capsys):
     return say
 
 
-@pytest.mark.ranks
 def test_a_right_chain_is_told_so(told):
     assert told(RIGHT) == (
         "Correct: 5 models on 2, 3 and 4 ranks, each gradient that of the uncut model. Messages a rank: 2.\n"
     )
 
 
-@pytest.mark.ranks
 def test_messages_under_way_are_messages_too(told):
     """A chain with isend and irecv is as right as one with send and recv."""
     pairs = [
@@ -74,7 +72,6 @@ def test_messages_under_way_are_messages_too(told):
     assert told(changed(*pairs)).startswith("Correct")
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize(
     ("pairs", "sentence"),
     [

@@ -13,7 +13,6 @@ from ranklab.doctor import OK, PROBLEM, WARNING, Finding
 from ranklab.errors import NoHosts
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize("options", [[], ["--json"]], ids=["text", "json"])
 def test_this_machine_is_ready_within_half_a_minute(options):
     began = time.monotonic()

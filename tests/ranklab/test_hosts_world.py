@@ -7,12 +7,10 @@ import time
 import uuid
 
 import pytest
-from hosting import FORBIDDEN, WHY_NOT, gone, machine, marked, program, spaces
+from hosting import FORBIDDEN, gone, machine, marked, program, spaces
 from support import started
 
 from ranklab.errors import RankTimeout, WorldError
-
-pytestmark = [pytest.mark.ranks, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)]
 
 MEGABYTES = 4
 PREPARE = f"""

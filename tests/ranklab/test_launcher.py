@@ -17,10 +17,7 @@ import pytest
 
 from ranklab.engines.fork_launcher import ForkSetLauncher
 
-pytestmark = [
-    pytest.mark.ranks,
-    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ranks are forked on Linux only"),
-]
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ranks are forked on Linux only")
 PATIENCE = 60
 ENTRY_POINT = "[ipyparallel.engine_launchers]\nranklab = ranklab.engines.fork_launcher:ForkSetLauncher\n"
 

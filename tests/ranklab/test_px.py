@@ -10,8 +10,6 @@ from support import steady
 
 from ranklab.errors import RankError, RankTimeout, WorldError
 
-pytestmark = pytest.mark.ranks
-
 
 @pytest.fixture(autouse=True)
 def rank_variable(notebook):
@@ -194,7 +192,7 @@ def test_the_store_of_the_first_group_ends_with_it_within_the_cell(notebook):
     port = notebook.names["world"].processes.master_port
     shown = notebook.px(
         "import socket, time\n"
-        "from ranklab.engines import meeting\n"
+        "from ranklab.rank import meeting\n"
         "dist.init_process_group()\n"
         "begun, served = time.monotonic(), True\n"
         "while meeting._store is not None and time.monotonic() - begun < 5:\n"

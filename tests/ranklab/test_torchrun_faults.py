@@ -14,7 +14,7 @@ from support import steady
 import ranklab
 from ranklab.cells.panel import Panel
 
-pytestmark = [pytest.mark.ranks, pytest.mark.usefixtures("leaves_no_process")]
+pytestmark = pytest.mark.usefixtures("leaves_no_process")
 
 KILLED = "\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)"
 

@@ -10,8 +10,6 @@ from support import processes_of
 
 from ranklab.errors import WorldError
 
-pytestmark = pytest.mark.ranks
-
 
 def sentence(shown, *parts):
     """Assert that a cell ended in one sentence with these parts, and showed no Python frames of ours."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..layout import IMPATIENT, places
+from ..system.backends import interfaces
 from ..system.deadman import HOME, OWNER
 from .commandline import Launch
 from .ranklogs import Log
@@ -174,7 +175,7 @@ def environment_for(
     environment["LOGLEVEL"] = "INFO"
     if loopback:
         # A host name that resolves to nothing, or to another interface, is no obstacle on one machine.
-        environment.setdefault("GLOO_SOCKET_IFNAME", loopback)
-        environment.setdefault(*IMPATIENT)
+        for name, value in (*interfaces(loopback).items(), IMPATIENT):
+            environment.setdefault(name, value)
         environment.setdefault("PET_LOCAL_ADDR", launch.address)
     return environment | {name: str(value) for name, value in (extra or {}).items()}

@@ -11,11 +11,13 @@ import traceback
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
+from ..state import RankState
+from ..system import backends
+
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
 CELL_MARK = "ipykernel_"
 # Modules whose functions are public elsewhere, and modules that only wrap what the reader called.
 PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
-GLOO_SOURCE = re.compile(r"\[\S*/gloo/\S*\] ?")
 PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
 PEERS = ("src", "dst", "group_src", "group_dst")
@@ -68,35 +70,29 @@ def printable(error: BaseException | None) -> BaseException | None:
 
 
 def anonymous(message: str) -> str:
-    """Take out what differs on every run or machine: gloo's build path and the port of a peer."""
-    message = GLOO_SOURCE.sub("[gloo] ", message)
-    return PEER_PORT.sub(r"\1", message)
+    """Take out what differs on every run or machine: the build path of a backend, and the port of a peer."""
+    return PEER_PORT.sub(r"\1", backends.anonymous(message))
 
 
-def position(frame: FrameType | None) -> dict:
-    """Return where a running thread is.
+def position(frame: FrameType | None) -> RankState:
+    """Return where a running thread is: the lines, the call, its peers and the stack.
 
     Args:
         frame: its innermost frame.
-
-    Returns:
-        ``lines`` of the reader's cells that it is in, outermost first, as a traceback shows them; ``call``, the
-        library function that the last of them called, "" where it is in the reader's own code; ``peers``, the ranks
-        that this function was told to send to or receive from; ``stack``, the library functions from there inwards.
     """
-    stack = []
+    frames = []
     while frame is not None:
-        stack.append((frame, frame.f_lineno))
+        frames.append((frame, frame.f_lineno))
         frame = frame.f_back
-    lines, inside = _read(stack[::-1])
+    lines, inside = _read(frames[::-1])
     names = [_public_name(entry) for entry in inside]
     stack = [name for name in names if name]
-    return {
-        "lines": lines,
-        "call": stack[0] if stack else "",
-        "peers": _peers(inside[names.index(stack[0])]) if stack else {},
-        "stack": stack[:DEPTH],
-    }
+    return RankState(
+        lines=lines,
+        call=stack[0] if stack else "",
+        peers=_peers(inside[names.index(stack[0])]) if stack else {},
+        stack=stack[:DEPTH],
+    )
 
 
 def _peers(frame: FrameType) -> dict[str, int]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...rank.trace import describe
 from ..grading import asked, on_ranks
+from ..verdict import Verdict, correct, grader, not_yet
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -24,7 +25,8 @@ STATE = ("calls", "seen", "added", "replaced")
 # -- run_replicas ------------------------------------------------------------------------------------------------
 
 
-def run_replicas(answer: Callable[[Sequence[Callable], Sequence[Tensor]], Sequence[Tensor]]) -> None:
+@grader
+def run_replicas(answer: Callable[[Sequence[Callable], Sequence[Tensor]], Sequence[Tensor]]) -> Verdict:
     """Grade the third step of DataParallel: replicas run at once by threads, as ``parallel_apply`` runs them.
 
     Args:
@@ -35,14 +37,11 @@ def run_replicas(answer: Callable[[Sequence[Callable], Sequence[Tensor]], Sequen
     Exercise of the chapter *data-parallel-and-the-gil*.
     """
     told = on_ranks(functools.partial(_try, answer))
-    if told is None:
-        return
     if wrong := [rank for rank, problem in enumerate(told) if problem]:
         where = "With" if len(wrong) == len(told) else f"On rank {wrong[0]}, with"
-        print(f"Not yet. {where} {told[wrong[0]]}")
-        return
+        return not_yet(f"{where} {told[wrong[0]]}")
     groups = len(GROUPS) * len(TRIALS)
-    print(f"Correct: {groups} of {groups} groups of replicas, at once, in order, without gradients, and failing.")
+    return correct(f"{groups} of {groups} groups of replicas, at once, in order, without gradients, and failing.")
 
 
 def _try(answer: Callable) -> str:
@@ -165,7 +164,8 @@ def _compared(outputs: Any, wanted: Sequence[Tensor]) -> str:
 # -- what_remains ------------------------------------------------------------------------------------------------
 
 
-def what_remains(answer: Callable[[int, int, int], Sequence[int]]) -> None:
+@grader
+def what_remains(answer: Callable[[int, int, int], Sequence[int]]) -> Verdict:
     """Grade the prediction which of a model's changes to itself outlive ``nn.DataParallel``.
 
     Args:
@@ -180,9 +180,8 @@ def what_remains(answer: Callable[[int, int, int], Sequence[int]]) -> None:
         words = "With {} step{}, {} GPU{} and {} row{}".format(*_counted(case))
         given, problem = asked(answer, *case)
         if problem := problem or _state_problem(given, case):
-            print(f"Not yet. {words}: {problem}")
-            return
-    print(f"Correct: {len(cases)} of {len(cases)} cases, all four numbers.")
+            return not_yet(f"{words}: {problem}")
+    return correct(f"{len(cases)} of {len(cases)} cases, all four numbers.")
 
 
 def _state_problem(given: Any, case: Sequence[int]) -> str:

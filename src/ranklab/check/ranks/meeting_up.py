@@ -14,8 +14,9 @@ from ...rank import smaller
 from ...rank.trace import describe
 from ...system.ports import reserve_port
 from ...world import current
-from ..grading import asked, on_ranks
-from ..worlds import MEETING, rejoin
+from ..grading import PREPARING, asked, on_ranks
+from ..verdict import NotYet, Verdict, correct, grader, not_yet
+from ..worlds import rejoin
 
 if TYPE_CHECKING:
     import socket
@@ -36,7 +37,8 @@ LAUNCHERS = ("SLURM_", "RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "ROLE_", "MASTE
 _held: socket.socket | None = None  # on rank 0: the port where ranks are told to meet, until they have met
 
 
-def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> None:
+@grader
+def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> Verdict:
     """Grade the arguments of ``init_process_group`` that a program finds in its environment, by meeting with them.
 
     Args:
@@ -46,42 +48,33 @@ def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> Non
 
     Exercise of the chapter *meeting-up*.
     """
-    opened = on_ranks(smaller.open_store, deadline=MEETING)
-    if opened is None:
-        return
+    opened = on_ranks(smaller.open_store, patience=PREPARING)
     try:
-        if on_ranks(_leave, deadline=MEETING) is not None and _meets_everywhere(answer):
-            print(
-                f"Correct: in {len(SITUATIONS)} situations the ranks met as they were told, "
-                f"{current().size} together or each alone."
-            )
+        on_ranks(_leave, patience=PREPARING)
+        _meet_everywhere(answer)
+        return correct(
+            f"in {len(SITUATIONS)} situations the ranks met as they were told, {current().size} together or each alone."
+        )
     finally:
         port, had_group = opened[0]
         if had_group:
             rejoin(port)
 
 
-def _meets_everywhere(answer: Callable) -> bool:
+def _meet_everywhere(answer: Callable) -> None:
     for number, (where, together) in enumerate(SITUATIONS):
-        ports = on_ranks(_hold_port)
-        told = ports and on_ranks(_arguments, answer, number, ports[0])
-        if not told:
-            return False
+        ports = on_ranks(_hold_port, patience=PREPARING)
+        told = on_ranks(_arguments, answer, number, ports[0])
         for rank, (given, problem) in enumerate(told):
             expected = (rank, current().size) if together else (0, 1)
             if problem := problem or _arguments_problem(given, expected):
-                print(f"Not yet. {where}, on rank {rank}: {problem}")
-                return False
-        met = on_ranks(_meet, answer, number, ports[0], deadline=MEETING)
-        if met is None:
-            return False
+                raise NotYet(f"{where}, on rank {rank}: {problem}")
+        met = on_ranks(_meet, answer, number, ports[0], patience=PREPARING)
         for rank, (members, problem) in enumerate(met):
             wanted = current().size if together else 1
             if problem or members != wanted:
                 said = problem or f"{members} met, {wanted} should have."
-                print(f"Not yet. {where}, on rank {rank}: {said}")
-                return False
-    return True
+                raise NotYet(f"{where}, on rank {rank}: {said}")
 
 
 def _arguments_problem(given: Any, expected: tuple[int, int]) -> str:
@@ -102,7 +95,8 @@ def _arguments_problem(given: Any, expected: tuple[int, int]) -> str:
     return ""
 
 
-def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], Sequence[int]]]) -> None:
+@grader
+def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], Sequence[int]]]) -> Verdict:
     """Grade the groups of a job with one group a node and one of the nodes' first ranks, then add up over them.
 
     Args:
@@ -118,15 +112,12 @@ def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], 
         if not problem:
             levels, problem = asked(_lists, given)  # what comes out of a generator is the answer's as well
         if problem := problem or _levels_problem(levels, nodes):
-            print(f"Not yet. With nodes={list(nodes)}: {problem}")
-            return
+            return not_yet(f"With nodes={list(nodes)}: {problem}")
         own = own or levels
-    totals = on_ranks(_add_in_levels, *own, deadline=MEETING)
-    if totals is None:
-        return
+    totals = on_ranks(_add_in_levels, *own, patience=PREPARING)
     flat, cut = _connections([range(world.size)]), _connections([*own[0], own[1]])
-    print(
-        f"Correct: added up over two levels, every rank has {totals[0]}, as one process. "
+    return correct(
+        f"added up over two levels, every rank has {totals[0]}, as one process. "
         f"The groups need {cut} connections, one group of all {flat}."
     )
 

@@ -10,14 +10,16 @@ from typing import Any
 
 from ...layout import name_ranks
 from ...world import current
-from ..grading import Raised, on_ranks, safely
+from ..grading import PREPARING, Raised, on_ranks, safely
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import sizes
 
 LENGTHS = (0, 1, 8, 10)
 ROUNDS = 2
 
 
-def my_share(answer: Callable[[list, int, int], list]) -> None:
+@grader
+def my_share(answer: Callable[[list, int, int], list]) -> Verdict:
     """Grade the splitting of work: every item has one owner, shares differ by at most one item.
 
     Args:
@@ -29,13 +31,10 @@ def my_share(answer: Callable[[list, int, int], list]) -> None:
     for length in LENGTHS:
         items = list(range(length))
         shares = on_ranks(_call_with_places, answer, items)
-        if shares is None:
-            return
         for size in range(min(2, len(shares)), len(shares) + 1):
             if problem := _share_problem(items, [share[size] for share in shares[:size]]):
-                print(f"Not yet. With {length} item{'s' * (length != 1)} on {size} ranks: {problem}")
-                return
-    print("Correct: every item has one owner, and no share is more than one item longer than another.")
+                return not_yet(f"With {length} item{'s' * (length != 1)} on {size} ranks: {problem}")
+    return correct("every item has one owner, and no share is more than one item longer than another.")
 
 
 def _share_problem(items: list, shares: list) -> str:
@@ -60,29 +59,26 @@ def _share_problem(items: list, shares: list) -> str:
     return ""
 
 
-def sum_on_rank_zero(answer: Callable[[int], int | None]) -> None:
+@grader
+def sum_on_rank_zero(answer: Callable[[int], int | None]) -> Verdict:
     """Grade a sum over all ranks that only rank 0 returns.
 
     Args:
         answer: ``total(value)`` runs on every rank, inside a process group, twice, with another value on each rank
             and in each round. It returns the sum as a number on rank 0 and None on the others. An answer that hangs
-            is ended after five seconds.
+            is ended after five seconds that it could have used.
 
     Exercise of the chapter *your-first-ranks*.
     """
-    if not sizes():
-        return
+    sizes()
     # Importing torch and meeting take their time; the deadline is for the answer alone.
-    if on_ranks(_make_group, deadline=None) is None:
-        return
+    on_ranks(_make_group, patience=PREPARING)
     for _ in range(ROUNDS):
         values = _draw_values(current().size)
-        if (results := on_ranks(_call_in_group, answer, values)) is None:
-            return
+        results = on_ranks(_call_in_group, answer, values)
         if problem := _total_problem(results, values):
-            print(f"Not yet. {problem}")
-            return
-    print("Correct: in two rounds rank 0 had the sum, the others had None, and nobody waited.")
+            return not_yet(f"{problem}")
+    return correct("in two rounds rank 0 had the sum, the others had None, and nobody waited.")
 
 
 def _draw_values(size: int) -> list[int]:

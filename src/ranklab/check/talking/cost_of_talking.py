@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..grading import asked, number
+from ..verdict import Verdict, correct, grader, not_yet
 
 MOVED = {  # how often the whole array passes the busiest link, in n-ths: what nccl-tests multiplies by
     "all_reduce": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -21,7 +22,8 @@ ALPHA, BETA = 1e-4, 1e-9
 TOLERANCE = 0.01
 
 
-def bus_bandwidth(answer: Callable[[str, int, float, float], float]) -> None:
+@grader
+def bus_bandwidth(answer: Callable[[str, int, float, float], float]) -> Verdict:
     """Grade bus bandwidths against a link of known rate, on which every operation takes as long as it must.
 
     Args:
@@ -35,14 +37,11 @@ def bus_bandwidth(answer: Callable[[str, int, float, float], float]) -> None:
             seconds = moved(ranks) * size / LINK
             where = f"{operation} of {size / 1e6:g} MB on {ranks} ranks"
             given = number(answer, where, operation, ranks, size, seconds)
-            if given is None:
-                return
             if not _close(given, LINK):
                 told = f"your answer is {given / LINK:.3g} times the rate of the link"
                 why = _first(_bus_slips(operation, ranks, size, seconds), given)
-                print(f"Not yet. {where}: {told}{': ' + why if why else '.'}")
-                return
-    print(f"Correct: in {len(MOVED) * len(WORLDS)} measurements you found the rate of the link.")
+                return not_yet(f"{where}: {told}{': ' + why if why else '.'}")
+    return correct(f"in {len(MOVED) * len(WORLDS)} measurements you found the rate of the link.")
 
 
 def _bus_slips(operation: str, ranks: int, size: float, seconds: float) -> list[tuple[float, str]]:
@@ -65,7 +64,8 @@ def _bus_slips(operation: str, ranks: int, size: float, seconds: float) -> list[
     return [*slips, *((algorithm * k * (ranks - 1), "divide by n: a rank sends n-ths of the array.") for k in (1, 2))]
 
 
-def choose(answer: Callable[[int, float, float, float], str]) -> None:
+@grader
+def choose(answer: Callable[[int, float, float, float], str]) -> Verdict:
     """Grade the choice between ring and tree on both sides of each crossing.
 
     Args:
@@ -85,17 +85,15 @@ def choose(answer: Callable[[int, float, float, float], str]) -> None:
             if not problem and not (isinstance(given, str) and given in ("ring", "tree")):
                 problem = f"your answer is {given!r}, it should be 'ring' or 'tree'."
             if problem:
-                print(f"Not yet. {where}: {problem}")
-                return
+                return not_yet(f"{where}: {problem}")
             if given != expected:
                 wrong.append((given, where, ring, tree))
     if not wrong:
-        print(f"Correct: {total} of {total}, on both sides of every crossing.")
-        return
+        return correct(f"{total} of {total}, on both sides of every crossing.")
     given, where, ring, tree = wrong[0]
     counted = f"{total - len(wrong)} of {total} are right. The first that is not: {where}"
     told = f"you say {given}; a ring takes {ring / tree:.3g} times as long as a tree"
-    print(f"Not yet. {counted}: {told}.{_why_choice(wrong)}")
+    return not_yet(f"{counted}: {told}.{_why_choice(wrong)}")
 
 
 def _around(ranks: int) -> list[float]:
