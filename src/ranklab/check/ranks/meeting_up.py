@@ -21,7 +21,7 @@ from ..worlds import rejoin
 if TYPE_CHECKING:
     import socket
 
-PATIENCE = timedelta(seconds=5)  # of a meeting that the answer's arguments make
+PATIENCE = timedelta(seconds=10)  # of a meeting that the answer's arguments make
 CLUSTERS = ((2, 2), (1, 3), (2, 3, 1), (1, 1, 1))
 # How the program was started, and whether all ranks shall meet; otherwise each is alone.
 SITUATIONS = (
@@ -222,7 +222,8 @@ def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
         try:
             with mock.patch.dict(os.environ, environment, clear=True):
                 dist.init_process_group(**{"backend": "gloo", "timeout": PATIENCE, **answer(dict(environment))})
-            return dist.get_world_size(), ""  # gloo has connected every rank with every other one
+            dist.barrier()  # gloo has connected this rank; if it left now, slower ones would find it gone and fail
+            return dist.get_world_size(), ""
         except Exception as error:
             if not tries_left or not isinstance(error, dist.DistNetworkError):
                 return 0, f"the meeting raised {describe(error)}"
