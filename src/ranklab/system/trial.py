@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from . import load
 from .starving import Starvation
 
-LOOK = 0.25  # seconds between two looks at what the programs were given
+# Seconds between two looks at what the programs were given. The system tells of a wait when it is over: what began
+# before a look is missed, and with short looks that adds up.
+LOOK = 1.0
 CEILING = 60.0  # seconds on the wall: nobody waits longer for a look at the machine
 BUSY = 0.25  # share of the processors that other programs take, from which on they are the reason
 
