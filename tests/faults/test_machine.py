@@ -14,7 +14,7 @@ from faults_catalogue import RIGHT, SETUP, START
 from support import owner, processes_of
 
 from ranklab import live
-from ranklab.cells import cell as cells
+from ranklab.cells import remains
 from ranklab.layout import name_ranks
 from ranklab.system import leftovers, memory
 
@@ -56,7 +56,7 @@ def memory_limit(notebook):
 def test_a_memory_limit_is_told(notebook, memory_limit, monkeypatch, figures):
     assert notebook.px(SETUP).error is None
     if memory_limit is None:  # nobody may limit memory here: the system's counter is played, the kill is real
-        monkeypatch.setattr(cells, "shortage", lambda before: "it reached its memory limit of 256 MB.")
+        monkeypatch.setattr(remains, "shortage", lambda before: "it reached its memory limit of 256 MB.")
         fault = "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)"
     else:
         fault = "if rank == 1:\n    held = torch.ones(1 << 27)"
@@ -106,7 +106,7 @@ def test_the_reader_presses_stop(notebook, figures, interruptible):
 
     def notebook_waits_for_the_others_only() -> bool:
         frame = sys._current_frames()[threading.main_thread().ident]
-        while frame is not None and frame.f_code.co_name != "_wait":
+        while frame is not None and frame.f_code.co_name != "wait_for":
             frame = frame.f_back
         return frame is not None and frame.f_locals["replies"][1].done()
 
