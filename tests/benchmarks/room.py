@@ -1,10 +1,10 @@
-"""A room of learners on one machine: many notebooks start ranks, hang and recover at once. ``python -m
-tests.benchmarks.room [notebooks]``
+"""A room of learners on one machine: many notebooks start ranks, hang and recover at once.
 
-Every notebook is a process with an IPython shell and four ranks. All of them take each step together: start; set a
-variable and make a process group; hang, because rank 3 leaves out an all_reduce; ask every rank for its variable, make a
-group again and add up; hand in a right answer. The table says how many ranks kept their variables, how many worlds met
-again, how many right answers were accepted, and what it took. Exit status 1 where anything was lost.
+``python -m tests.benchmarks.room [notebooks]``: every notebook is a process with an IPython shell and four ranks. All
+of them take each step together: start; set a variable and make a process group; hang, because rank 3 leaves out an
+all_reduce; ask every rank for its variable, make a group again and add up; hand in a right answer. The table says how
+many ranks kept their variables, how many worlds met again, how many right answers were accepted, and what it took.
+Exit status 1 where anything was lost.
 
 It needs nothing of ranklab but what readers call, so another version is measured with its ``src`` on PYTHONPATH.
 """
