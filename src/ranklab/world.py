@@ -151,7 +151,8 @@ class World:
         Args:
             function: called with the arguments on each rank.
             arguments: sent to every rank.
-            timeout: seconds until the call counts as hung; the world's deadline where nothing is said.
+            timeout: seconds until the call counts as hung, counted while the ranks could work: a busy machine must not
+                turn a right answer down. The world's deadline where nothing is said.
 
         Returns:
             The results in rank order and "", or an empty list and a sentence on what went wrong first.
@@ -165,7 +166,7 @@ class World:
             return replies
 
         with Presses() as presses:
-            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses)
+            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses, fair=True)
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..hangs.report import running
 from ..live import Live
-from ..system.patience import GRACE, LOOK, POLL
+from ..system.patience import FAIR_CEILING, GRACE, LOOK, POLL
 from .asking import glance, patience_with
 from .panel import Panel
 from .presses import Presses
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 SHOWN_LINES = 3  # of each rank's prints, while it works
 
 
-def wait_for(processes: Processes, replies: Mapping, timeout: float, live: Live, presses: Presses) -> str:
+def wait_for(
+    processes: Processes, replies: Mapping, timeout: float, live: Live, presses: Presses, fair: bool = False
+) -> str:
     """Wait until all ranks are done, one has been in trouble for a moment, or nothing is to be waited for.
 
     Args:
@@ -31,14 +33,15 @@ def wait_for(processes: Processes, replies: Mapping, timeout: float, live: Live,
         timeout: seconds until the cell counts as hung.
         live: shows where the ranks are.
         presses: of stop.
+        fair: count the timeout while the ranks could work, not by the clock.
 
     Returns:
         "finished"; "trouble", a rank has raised and others did not end in the time that they were given; "deadline";
         "interrupted" by the reader; or "lost", the ranks cannot be reached any more.
     """
-    deadline = time.monotonic() + timeout
-    next_look = time.monotonic() + LOOK
-    grace = None
+    began = time.monotonic()
+    next_look = began + LOOK
+    grace = clock = None
     while pending := {rank: reply for rank, reply in replies.items() if not reply.done()}:
         if time.monotonic() > next_look:
             next_look = time.monotonic() + LOOK
@@ -48,7 +51,10 @@ def wait_for(processes: Processes, replies: Mapping, timeout: float, live: Live,
             return "interrupted"
         if grace is None and failed(replies):
             grace = patience_with(processes, pending)
-        remaining = deadline - time.monotonic()
+        remaining = began + timeout - time.monotonic()
+        if fair and time.monotonic() > began + POLL:  # a quick answer does not need to know the load
+            clock = clock or patience_with(processes, pending, FAIR_CEILING)
+            remaining = clock.left(pending, timeout - POLL)
         if remaining <= 0:
             return "deadline" if grace is None else "trouble"
         given = grace.left(pending, GRACE) if grace is not None else math.inf
