@@ -15,6 +15,7 @@ from support import owner, processes_of
 
 from ranklab import live
 from ranklab.cells import cell as cells
+from ranklab.cells import remains
 from ranklab.layout import name_ranks
 from ranklab.system import leftovers, memory
 
@@ -54,7 +55,7 @@ def memory_limit(notebook):
 def test_a_memory_limit_is_told(notebook, memory_limit, monkeypatch, figures):
     assert notebook.px(SETUP).error is None
     if memory_limit is None:  # nobody may limit memory here: the system's counter is played, the kill is real
-        monkeypatch.setattr(cells, "shortage", lambda before: "it reached its memory limit of 256 MB.")
+        monkeypatch.setattr(remains, "shortage", lambda before: "it reached its memory limit of 256 MB.")
         fault = "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)"
     else:
         fault = "if rank == 1:\n    held = torch.ones(1 << 27)"
@@ -104,7 +105,7 @@ def test_the_reader_presses_stop(notebook, figures, interruptible):
 
     def notebook_waits_for_the_others_only() -> bool:
         frame = sys._current_frames()[threading.main_thread().ident]
-        while frame is not None and frame.f_code.co_name != "_wait":
+        while frame is not None and frame.f_code.co_name != "wait_for":
             frame = frame.f_back
         return frame is not None and frame.f_locals["replies"][1].done()
 
@@ -146,6 +147,53 @@ def test_the_reader_presses_stop_while_the_cell_is_sent(notebook, monkeypatch, i
     assert pressed == [1]
     assert shown.text.startswith("You stopped the cell: ")
     right(notebook)
+
+
+def test_a_second_press_while_ranks_are_freed_changes_nothing(notebook, monkeypatch, interruptible):
+    assert notebook.px(f"{SETUP}\n{START}\nkept = 7").error is None
+    panels = []
+    monkeypatch.setattr(live.Live, "finish", lambda self, bundle, metadata=None: panels.append(bundle["text/plain"]))
+    world, free = notebook.names["world"], cells.free
+    pressed = []
+
+    def press_again(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        ended = free(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        pressed.extend(["while ranks are freed", "and after"])
+        return ended
+
+    def press() -> None:
+        while not str((world.processes.ask(0, "where") or {}).get("call")).endswith("all_reduce"):
+            time.sleep(0.01)
+        pressed.append("first")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(cells, "free", press_again)
+    thread = threading.Thread(target=press)
+    thread.start()
+    shown = notebook.px("if rank != 1:\n    dist.all_reduce(torch.ones(1))", "--timeout 60")
+    thread.join()
+    assert pressed == ["first", "while ranks are freed", "and after"]
+    assert str(shown.error).startswith("You stopped the cell: "), shown
+    assert [panel.splitlines()[0] for panel in panels] == [str(shown.error)]
+    monkeypatch.undo()
+    assert world.pull("kept") == [7] * notebook.size
+    right(notebook)
+
+
+def test_a_press_that_comes_too_late_for_its_cell_stops_those_after_it(notebook, monkeypatch, interruptible):
+    wait = cells.wait_for
+
+    def press_then_say(*arguments):
+        reason = wait(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        return reason
+
+    monkeypatch.setattr(cells, "wait_for", press_then_say)
+    shown = notebook.px("print('done')")
+    assert isinstance(shown.error, KeyboardInterrupt)
+    assert "done" in shown.text
 
 
 @pytest.mark.parametrize("notebook", [2, 3, 4], indirect=True, ids=lambda size: f"{size} ranks")

@@ -32,7 +32,7 @@ def run(
     live: Live,
     presses: Presses,
     cell: str = "",
-    clock: Callable[[], float] = time.monotonic,
+    fair: bool = False,
 ) -> CellOutcome:
     """Ask some ranks to do something, wait for them, and always come back.
 
@@ -43,7 +43,7 @@ def run(
         live: shows the outcome so far.
         presses: of stop, noted from before this call until its outcome is shown.
         cell: its text, where a cell was sent.
-        clock: tells the seconds that count against ``timeout``.
+        fair: count the timeout while the ranks could work, not by the clock.
 
     Returns:
         What every rank left behind. No rank is still at work.
@@ -51,7 +51,7 @@ def run(
     replies = send()
     # While they work: this takes less time than a rank needs to fill its memory.
     kills_before = kills(filter(None, map(processes.pid, replies)))
-    reason = wait_for(processes, replies, timeout, live, presses, clock)
+    reason = wait_for(processes, replies, timeout, live, presses, fair)
     if reason == "lost" or processes.lost():
         return _all_lost(processes, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}
