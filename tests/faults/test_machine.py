@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from faults_catalogue import RIGHT, SETUP, START
-from support import owner, processes_of
+from support import owner, processes_of, stopwatch
 
 from ranklab import live
 from ranklab.cells import cell as cells
@@ -219,28 +219,29 @@ def test_a_killed_helper_is_told_and_the_next_cell_starts_anew(notebook, who, fi
     processes = notebook.names["world"].processes
     pid = processes._server.pid if who == "fork server" else processes._cluster.controller.pid
     fault = f"if rank == 0:\n    os.kill({pid}, signal.SIGKILL)\nwhile True:\n    pass"
-    began = time.monotonic()
+    began, clock = time.monotonic(), stopwatch()
     shown = notebook.px(fault, "--timeout 20")
     reported = time.monotonic()
+    assert clock() < 8
     assert shown.error is not None
     assert "was killed" in shown.text
     assert "starts all ranks again" in shown.text
     right(notebook)
     figures(f"{who} killed", notebook.size, reported - began, time.monotonic() - reported, "none")
-    assert reported - began < 8
 
 
 def test_a_killed_kernel_leaves_nothing(notebook, figures):
     process, home = owner("world.view([0, 1]).execute('while True: pass', block=False); time.sleep(600)")
     ours = processes_of(home)
     assert len(ours) >= 4  # the fork server, two ranks, the controller
-    began = time.monotonic()
+    began, clock = time.monotonic(), stopwatch()
     process.kill()
-    process.wait(10)
-    left = psutil.wait_procs(ours, timeout=5)[1]
+    process.wait(60)
+    left = ours
+    while left and clock() < 5:
+        left = psutil.wait_procs(left, timeout=1)[1]
     gone = time.monotonic()
     assert [entry for entry in left if entry.is_running() and entry.status() != psutil.STATUS_ZOMBIE] == []
-    assert gone - began < 5
     right(notebook)  # another notebook's ranks are not touched
     figures("kernel killed (report: nothing left)", notebook.size, gone - began, time.monotonic() - gone, "other's")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import ipyparallel as ipp
 import psutil
 import pytest
+from support import stopwatch
 
 from ranklab.engines.fork_launcher import ForkSetLauncher
 from ranklab.engines.launcher import RankSetLauncher
@@ -194,10 +195,10 @@ def test_a_crash_while_waiting_is_told_at_once(make_cluster):
     cluster.start_controller_sync()
     client = cluster.connect_client_sync()
     cluster.start_engines_sync(2, engine_args=["--IPEngine.no_such_option=1", "--IPEngine.timeout=nonsense"])
-    began = time.monotonic()
+    clock = stopwatch()
     with pytest.raises((ipp.EngineError, ipp.TimeoutError)):
         client.wait_for_engines(2, timeout=PATIENCE)
-    assert time.monotonic() - began < 20
+    assert clock() < 20
     client.close()
 
 
@@ -208,10 +209,10 @@ def test_a_killed_engine_fails_its_requests_at_once_and_can_be_replaced(make_clu
     sleep = client[1].apply_async(time.sleep, 30)
     time.sleep(0.3)
     ranks.signal_rank(1, signal.SIGKILL)
-    began = time.monotonic()
+    clock = stopwatch()
     with pytest.raises(ipp.RemoteError, match="Engine 1 died"):
         sleep.get(timeout=PATIENCE)
-    assert time.monotonic() - began < 1.0
+    assert clock() < 1.0
     wait_until(lambda: ranks.exit_code(1) == -signal.SIGKILL)
     wait_until(lambda: client.ids == [0])
     ranks.start_rank(1)
