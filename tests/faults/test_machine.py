@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -16,6 +17,7 @@ from support import owner, processes_of, stopwatch
 from ranklab import live
 from ranklab.cells import cell as cells
 from ranklab.cells import remains
+from ranklab.errors import RankTimeout
 from ranklab.layout import name_ranks
 from ranklab.system import leftovers, memory
 
@@ -87,6 +89,35 @@ def test_a_hundred_megabytes_in_one_print(notebook):
     shown = notebook.px("print('x' * 100_000_000)", "--ranks 1 --timeout 20")
     assert shown.error is None
     assert "characters left out" in shown.text
+    right(notebook)
+
+
+@pytest.fixture
+def starved(notebook):
+    """Ranks that get a few hundredths of one processor: six other programs have it, and come first."""
+    core = min(os.sched_getaffinity(0))
+    burn = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(6)]
+    processes = notebook.names["world"].processes
+    for rank in range(notebook.size):
+        for thread in map(int, os.listdir(f"/proc/{processes.pid(rank)}/task")):
+            os.sched_setaffinity(thread, {core})
+            os.setpriority(os.PRIO_PROCESS, thread, 16)
+    yield
+    for other in others:
+        other.kill()
+        other.wait()
+    notebook.run("world.restart()")  # an ordinary user may not make a process come first again
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux chooses the processor of a thread")
+def test_ranks_that_get_no_processor_are_waited_for_and_keep_their_variables(notebook, request):
+    assert notebook.px(f"{SETUP}\n{START}\nkept = rank", "--timeout 60").error is None
+    request.getfixturevalue("starved")
+    shown = notebook.px("if rank != 1:\n    dist.all_reduce(torch.ones(1))\nelse:\n    while True: pass", "--timeout 5")
+    assert isinstance(shown.error, RankTimeout)
+    assert "was ended" not in shown.text, shown.text
+    assert notebook.names["world"].pull("kept") == list(range(notebook.size))
     right(notebook)
 
 
