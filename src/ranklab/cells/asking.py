@@ -79,5 +79,5 @@ def mark_progress(processes: Processes, seen: Mapping[int, RankState]) -> None:
     for rank, pulse in ask_all(processes, waiting, "pulse").items():
         if isinstance(pulse, Pulse):  # it may have been stopped meanwhile
             state = waiting[rank]
-            called, woken = (now - before for now, before in zip(pulse, state.pulse, strict=True))
+            called, woken = (now - before for now, before in zip(pulse, state.pulse or Pulse(), strict=True))
             state.goes_on = called > 0 or (bool(state.peers) and woken >= WOKEN)

@@ -11,6 +11,7 @@ from ..hangs import freed
 from ..hangs.report import all_lost, summarise, warn
 from ..live import Live
 from ..outcome import CellOutcome, RankOutcome
+from ..state import RankState
 from ..system.home import last_line
 from ..system.memory import kills
 from ..system.patience import FIRST_ANSWER, OUTPUT, POLL
@@ -22,7 +23,6 @@ from .waiting import failed, wait_for
 
 if TYPE_CHECKING:
     from ..engines.processes import Processes
-    from ..state import RankState
 
 
 def run(
@@ -127,4 +127,4 @@ def _warn_of_wrong_numbers(processes: Processes, result: CellOutcome, replies: M
     """Ask what a cell that ended well has called, and say so where its ranks did not call the same."""
     # One after the other: idle ranks answer in microseconds, and threads would take longer to start.
     answers = {rank: ask(processes, rank, "cell") for rank in replies}
-    warn(result, {rank: answer for rank, answer in answers.items() if answer})
+    warn(result, {rank: answer for rank, answer in answers.items() if isinstance(answer, RankState)})

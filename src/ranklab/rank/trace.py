@@ -60,6 +60,8 @@ def describe(error: BaseException) -> str:
 
 def printable(error: BaseException | None) -> BaseException | None:
     """Return an error, or one of the same name in its place where its message cannot be printed."""
+    if error is None:
+        return None
     try:
         str(error)
     except Exception:
