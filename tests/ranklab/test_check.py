@@ -44,6 +44,17 @@ def last_takes_the_rest(items, rank, world_size):
             last_takes_the_rest,
             "on 3 ranks: the shares have [2, 2, 4] items; the longest may be one longer than the shortest.",
         ),
+        (
+            lambda items, rank, world_size: list(range(len(items)))[rank::world_size],
+            "With 7 items (spoon, fork, …) on 2 ranks: 0 is in a share but not among the items. It is the place of "
+            "one: return the item.",
+        ),
+        (
+            lambda items, rank, world_size: (
+                items[rank::world_size] if len(items) % 4 != 3 else items[rank:-1:world_size]
+            ),
+            "With 7 items on 2 ranks: nobody has item 6.",
+        ),
         (lambda items, rank, world_size: [i + 1 for i in items[rank::world_size]], "not among the items"),
         (lambda items, rank, world_size: None, "rank 0 returned NoneType, not a list."),
         (lambda items, rank, world_size: [items[rank::world_size]], "is in a share but not among the items"),
@@ -135,6 +146,20 @@ def forgets_to_return(value):
     dist.all_reduce(result)
 
 
+def only_on_four_ranks(value):
+    import torch
+    import torch.distributed as dist
+
+    rank, result, box = dist.get_rank(), torch.tensor(value), torch.tensor(0)
+    if rank > 0:
+        dist.send(result, 0)
+        return None
+    for sender in (1, 2, 3):
+        dist.recv(box, sender)
+        result += box
+    return result.item()
+
+
 def adds_to_the_last_round(value):
     import sys
 
@@ -160,12 +185,13 @@ def adds_to_the_last_round(value):
         (forgets_to_return, "Rank 0 returned None; one process that adds"),
         (lambda value: True if value == 1 else None, "Rank 0 returned a bool, not a number."),
         (lambda value: 1111 if value == 1 else None, "Rank 0 returned None; one process that adds 40, 30, 20 and 10"),
+        (only_on_four_ranks, "Not yet. With 2 ranks: rank 0 raised "),
         (adds_to_the_last_round, "Rank 0 returned 1211; one process that adds 40, 30, 20 and 10 gets 100."),
     ],
 )
 def test_sum_on_rank_zero(notebook, capsys, monkeypatch, answer, sentence):
     rounds = iter([[1, 10, 100, 1000], [40, 30, 20, 10]])
-    monkeypatch.setattr(your_first_ranks, "_draw_values", lambda size: next(rounds))
+    monkeypatch.setattr(your_first_ranks, "_draw_values", lambda size: next(rounds, [7, 8, 9][:size]))
     assert sentence in verdict(capsys, check.sum_on_rank_zero, answer)
 
 
@@ -199,6 +225,10 @@ def right_place(rank, nodes):
         (lambda rank, nodes: {"local_world_size": nodes[0]}, "local_world_size is "),
         (lambda rank, nodes: {"world_size": len(nodes)}, "world_size is "),
         (lambda rank, nodes: {"nnodes": sum(nodes)}, "nnodes is "),
+        (
+            lambda rank, nodes: right_place(rank, sorted(nodes)),
+            "With nodes=[2, 2, 1], rank 0: local_world_size is 2, your answer is 1.",
+        ),
         (lambda rank, nodes: {"nnodes": torch.ones(2)}, "nnodes is 1, your answer is tensor([1., 1.])."),
     ],
 )
