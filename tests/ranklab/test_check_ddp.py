@@ -138,6 +138,10 @@ def test_batch_statistics(notebook, capsys, answer, sentence):
             "With steps=3, micro=3, buffers=True: you say 11 calls of broadcast, DDP made 5.",
         ),
         (
+            lambda steps, micro, buffers: (steps, steps * buffers + 2 * (steps * micro > 1)),
+            "With steps=1, micro=4, buffers=True: you say 3 calls of broadcast, DDP made 1.",
+        ),
+        (
             lambda steps, micro, buffers: (steps,),
             "With steps=1, micro=1, buffers=False: your answer is (1,), two numbers are expected: calls of all_reduce",
         ),

@@ -130,6 +130,19 @@ def test_node_commands(uneven, capsys, answer, sentence):
             "On rank 1, rank and world size are (1, 3); your answer is (0, 3).",
         ),
         (
+            lambda environ: (
+                (
+                    int(environ.get("RANK", 0)),
+                    int(environ.get("GROUP_RANK", 0))
+                    + int(environ.get("LOCAL_WORLD_SIZE", 1))
+                    + (environ.get("RANK") < "2"),
+                )
+                if "RANK" in environ
+                else (0, 1)
+            ),
+            "On rank 5 of two nodes, rank and world size are (5, 8); your answer is (5, 5).",
+        ),
+        (
             lambda environ: (int(environ.get("RANK", 0)), int(environ.get("GROUP_WORLD_SIZE", 1))),
             "On rank 0, rank and world size are (0, 3); your answer is (0, 2).",
         ),

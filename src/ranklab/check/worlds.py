@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..rank import smaller
 from ..world import current
 from .grading import PREPARING, called, on_ranks
-from .verdict import NotYet
+from .verdict import NotYet, say_afterwards
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -126,7 +126,7 @@ def rejoin(port: int | None = None) -> None:
     if not problem:
         _, problem = called(smaller.rejoin, _round(), patience=PREPARING)
     if problem:
-        print('Your process group could not be made again: call dist.init_process_group("gloo").')
+        say_afterwards('Your process group could not be made again: call dist.init_process_group("gloo").')
 
 
 def _round() -> str:

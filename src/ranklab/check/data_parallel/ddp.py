@@ -21,7 +21,7 @@ ROWS = {
     "different numbers of rows": (2, 5, 1, 3),
     "no rows on rank 1": (3, 0, 4, 0),
 }
-LOOPS = [(1, 1, False), (3, 1, False), (1, 1, True), (3, 1, True), (2, 4, False), (3, 3, True)]
+LOOPS = [(1, 1, False), (3, 1, False), (1, 4, True), (3, 1, True), (2, 4, False), (3, 3, True)]
 
 
 @grader
