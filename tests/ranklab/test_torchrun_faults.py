@@ -13,6 +13,7 @@ from support import steady
 
 import ranklab
 from ranklab.cells.panel import Panel
+from ranklab.system import load
 
 pytestmark = pytest.mark.usefixtures("leaves_no_process")
 
@@ -20,9 +21,11 @@ KILLED = "\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)"
 
 
 def launch(*arguments, **options):
-    began = time.monotonic()
+    """Return the run, and its seconds without the share that other programs took."""
+    began = load.now()
     run = ranklab.torchrun(*arguments, show=False, **options)
-    return run, time.monotonic() - began
+    ended = load.now()
+    return run, (ended.clock - began.clock) * (1 - load.taken_by_others(began, ended))
 
 
 def failing(folder, recorded):
