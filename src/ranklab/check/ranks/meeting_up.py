@@ -238,8 +238,10 @@ def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
         try:
             with mock.patch.dict(os.environ, environment, clear=True):
                 dist.init_process_group(**{"backend": "gloo", "timeout": PATIENCE, **answer(dict(environment))})
-            dist.barrier()  # gloo has connected this rank; if it left now, slower ones would find it gone and fail
-            return dist.get_world_size(), ""
+            members = dist.get_world_size()
+            # gloo has connected this rank; if it left now, slower ones would find it gone and could not meet.
+            dist.all_gather_object([0] * members, 0)
+            return members, ""
         except Exception as error:
             if not tries_left or not isinstance(error, dist.DistNetworkError):
                 return 0, f"the meeting raised {describe(error)}"
