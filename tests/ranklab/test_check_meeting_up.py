@@ -157,3 +157,21 @@ def test_two_levels(uneven, capsys, answer, sentence):
     said = verdict(capsys, check.two_levels, answer)
     assert sentence in said
     assert said.startswith(("Correct:", "Not yet. "))
+
+
+def test_who_has_met_waits_for_those_who_have_not(monkeypatch):
+    """gloo has connected a rank before the others know; if it leaves at once, they find it gone and cannot meet."""
+    import torch.distributed as dist
+
+    done = []
+    monkeypatch.setattr(dist, "init_process_group", lambda **given: done.append("met"))
+    monkeypatch.setattr(dist, "barrier", lambda: done.append("waited"))
+    monkeypatch.setattr(dist, "get_world_size", lambda: 4)
+    monkeypatch.setattr(meeting_up, "_leave", lambda: done.append("left"))
+    for name in ("RANK", "LOCAL_RANK", "GROUP_RANK"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    for name in ("WORLD_SIZE", "GROUP_WORLD_SIZE"):
+        monkeypatch.setenv(name, "4")
+    assert meeting_up._meet(told(), 0, 1) == (4, "")
+    assert done == ["met", "waited", "left"]
