@@ -53,6 +53,7 @@ NAMED = {
     "ranklab/test_hosts.py": "hosts",
     "ranklab/test_hosts_world.py": "hosts ranks",
     "ranklab/test_hosts_world.py::test_a_cut_cable_hangs_a_collective_and_the_report_names_it": "alone",
+    "ranklab/test_launch_clock.py::test_a_deadline_of_torchrun_goes_by_it": "ranks",
     "ranklab/test_launcher.py::test_a_crash_while_waiting_is_told_at_once": "alone",
     "ranklab/test_launcher.py::test_a_killed_engine_fails_its_requests_at_once_and_can_be_replaced": "alone",
     "ranklab/test_layout.py::test_the_environment_is_what_torchrun_sets_on_two_uneven_nodes": "ranks",

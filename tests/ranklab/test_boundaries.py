@@ -88,11 +88,8 @@ def test_the_public_surface_is_small_and_documented():
 
 
 def test_what_a_reader_asks_for_start_tells_the_arguments_the_errors_and_a_chapter():
-    from ranklab.starting import start
-
     told = inspect.getdoc(ranklab.start)
-    assert inspect.signature(ranklab.start) == inspect.signature(start)
-    for name in inspect.signature(start).parameters:
+    for name in inspect.signature(ranklab.start).parameters:
         assert f"    {name}: " in told
     for part in "Returns:", "Raises:\n    WorldError", "Used in every chapter":
         assert part in told

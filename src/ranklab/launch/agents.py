@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,6 @@ class Agent:
         node: which node.
         process: its warden.
         log: what torchrun itself wrote to stderr.
-        ended_at: when it was first seen to have ended, None before.
         stopped: whether it still ran when it was told to end.
     """
 
@@ -54,7 +52,6 @@ class Agent:
         self.folder = folder / str(node)
         self.folder.mkdir()
         self.log = Log(self.folder / "torchrun.stderr")
-        self.ended_at: float | None = None
         self.stopped = False
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
@@ -72,11 +69,7 @@ class Agent:
 
     def running(self) -> bool:
         """Say whether torchrun still runs."""
-        if self.process.poll() is None:
-            return True
-        if self.ended_at is None:
-            self.ended_at = time.monotonic()
-        return False
+        return self.process.poll() is None
 
     @property
     def failed(self) -> bool:
@@ -145,7 +138,6 @@ class Agent:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.running()
 
 
 def stop(agents: list[Agent]) -> None:
