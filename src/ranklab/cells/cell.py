@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..hangs.report import summarise, warn
+from ..layout import name_ranks
 from ..live import Live
 from ..outcome import CellOutcome, RankOutcome
 from ..system.memory import kills
@@ -53,6 +54,8 @@ def run(
         return _all_lost(processes, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}
     places = _look_around(processes, replies, stuck)
+    if stuck and live.due():
+        live.show({"text/plain": f"freeing {name_ranks(stuck)}, which takes a while on a busy machine"})
     ended = free(processes, stuck, places) if stuck else []
     _await_prints(processes, replies)
     alive = processes.alive()
