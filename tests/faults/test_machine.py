@@ -242,6 +242,7 @@ def test_while_a_cell_runs_the_display_says_where_each_rank_is(notebook, monkeyp
     assert "waits in all_reduce, collective" in first
     assert "begun" in first
     assert "waits in all_reduce" in shown[0]["text/html"]
+    assert shown[-1]["text/plain"] == f"freeing {others}, which takes a while on a busy machine"
 
 
 @pytest.mark.parametrize("who", ["controller", "fork server"])
