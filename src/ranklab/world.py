@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import html
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ from .lab.rates import Link
 from .layout import name_ranks, shell_commands
 from .live import Live
 from .rank.errands import read_variable
-from .system.starving import FairClock
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -153,8 +151,8 @@ class World:
         Args:
             function: called with the arguments on each rank.
             arguments: sent to every rank.
-            timeout: seconds until the call counts as hung; the world's deadline where nothing is said. A second in
-                which a rank or this notebook waits for a processor, because other programs take it, does not count.
+            timeout: seconds until the call counts as hung, counted while the ranks could work: a busy machine must not
+                turn a right answer down. The world's deadline where nothing is said.
 
         Returns:
             The results in rank order and "", or an empty list and a sentence on what went wrong first.
@@ -167,9 +165,8 @@ class World:
             replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
             return replies
 
-        pids = [os.getpid(), *map(self.processes.pid, range(self.size))]
         with Presses() as presses:
-            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses, clock=FairClock(pids))
+            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses, fair=True)
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""

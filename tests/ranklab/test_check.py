@@ -44,6 +44,17 @@ def last_takes_the_rest(items, rank, world_size):
             last_takes_the_rest,
             "on 3 ranks: the shares have [2, 2, 4] items; the longest may be one longer than the shortest.",
         ),
+        (
+            lambda items, rank, world_size: list(range(len(items)))[rank::world_size],
+            "With 7 items (spoon, fork, …) on 2 ranks: 0 is in a share but not among the items. It is the place of "
+            "one: return the item.",
+        ),
+        (
+            lambda items, rank, world_size: (
+                items[rank::world_size] if len(items) % 4 != 3 else items[rank:-1:world_size]
+            ),
+            "With 7 items on 2 ranks: nobody has item 6.",
+        ),
         (lambda items, rank, world_size: [i + 1 for i in items[rank::world_size]], "not among the items"),
         (lambda items, rank, world_size: None, "rank 0 returned NoneType, not a list."),
         (lambda items, rank, world_size: [items[rank::world_size]], "is in a share but not among the items"),
@@ -199,6 +210,10 @@ def right_place(rank, nodes):
         (lambda rank, nodes: {"local_world_size": nodes[0]}, "local_world_size is "),
         (lambda rank, nodes: {"world_size": len(nodes)}, "world_size is "),
         (lambda rank, nodes: {"nnodes": sum(nodes)}, "nnodes is "),
+        (
+            lambda rank, nodes: right_place(rank, sorted(nodes)),
+            "With nodes=[2, 2, 1], rank 0: local_world_size is 2, your answer is 1.",
+        ),
         (lambda rank, nodes: {"nnodes": torch.ones(2)}, "nnodes is 1, your answer is tensor([1., 1.])."),
     ],
 )

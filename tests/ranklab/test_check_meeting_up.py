@@ -75,6 +75,11 @@ def unasked_size(environ):
             told(order=(("RANK", "WORLD_SIZE"),)),
             "Under srun, MASTER_ADDR and MASTER_PORT exported, on rank 0: rank and",
         ),
+        (
+            told(place="tcp://127.0.0.1:23455"),  # all ranks would meet there, on one computer
+            "Under torchrun, on rank 0: where MASTER_ADDR is computer1 and MASTER_PORT is 23456, your answer still is "
+            "'tcp://127.0.0.1:23455'.",
+        ),
         (told(alone="tcp://127.0.0.1"), "With plain python, on rank 0: the meeting raised ValueError"),
     ],
 )

@@ -98,13 +98,13 @@ def test_the_reader_finds_the_group_again(notebook, group):
     assert shown.text == ("ranks 0–3   4" if group == "with a group" else "ranks 0–3   None")
 
 
-def test_a_group_that_cannot_be_made_again_is_told(notebook, capsys, monkeypatch):
+def test_a_group_that_cannot_be_made_again_is_told(notebook, monkeypatch):
     notebook.px("import torch.distributed as dist\nif not dist.is_initialized(): dist.init_process_group()")
     monkeypatch.setattr(worlds.smaller, "rejoin", refused)
+    said = []
+    monkeypatch.setattr(worlds, "say_afterwards", said.append)
     assert worlds.attempts(summed, list(worlds.awkward(sizes=[2]))) is not None
-    assert capsys.readouterr().out == (
-        'Your process group could not be made again: call dist.init_process_group("gloo").\n'
-    )
+    assert said == ['Your process group could not be made again: call dist.init_process_group("gloo").']
     assert notebook.px('dist.init_process_group("gloo")').error is None
 
 
@@ -118,7 +118,6 @@ def told(answer, size):
 def second(monkeypatch):
     """A second, in which an answer has to come back."""
     monkeypatch.setattr(grading, "DEADLINE", 1.0)
-    monkeypatch.setattr(worlds, "PREPARING", 60)
 
 
 def test_an_answer_that_waits_is_told_and_the_group_is_there_again(notebook, second):

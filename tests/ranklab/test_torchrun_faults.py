@@ -9,11 +9,10 @@ import time
 import psutil
 import pytest
 from launches import HELLO, appeared, marked, program, waiting, when_running
-from support import steady
+from support import steady, stopwatch
 
 import ranklab
 from ranklab.cells.panel import Panel
-from ranklab.system import load
 
 pytestmark = pytest.mark.usefixtures("leaves_no_process")
 
@@ -21,11 +20,9 @@ KILLED = "\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)"
 
 
 def launch(*arguments, **options):
-    """Return the run, and its seconds without the share that other programs took."""
-    began = load.now()
+    clock = stopwatch()
     run = ranklab.torchrun(*arguments, show=False, **options)
-    ended = load.now()
-    return run, (ended.clock - began.clock) * (1 - load.taken_by_others(began, ended))
+    return run, clock()
 
 
 def failing(folder, recorded):

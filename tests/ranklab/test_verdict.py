@@ -54,6 +54,19 @@ def test_what_ranklab_says_itself_is_no_verdict(capsys):
     assert capsys.readouterr().out == ""
 
 
+def test_a_name_that_only_the_notebook_has_is_told_where_an_answer_is_no_function_of_its_own(capsys):
+    """An answer may be wrapped, or an object with a method: what it is looked up in is not always known."""
+
+    @grader
+    def says(answer):
+        raise NotYet("rank 1 raised NameError: name 'helper' is not defined, line 3 in answer")
+
+    says(exec)
+    assert (
+        capsys.readouterr().out == "Not yet. rank 1 raised NameError: name 'helper' is not defined, line 3 in answer\n"
+    )
+
+
 def test_a_grader_keeps_its_name_signature_and_docstring():
     assert (seven.__name__, seven.__doc__) == ("seven", "Grade a seven.")
     assert str(inspect.signature(seven)) == "(answer) -> None"

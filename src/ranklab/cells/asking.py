@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..state import Answer, Pulse, RankState
-from ..system.patience import ANSWER, FIRST_ANSWER, LIVE_ANSWER, PULSE, Patience
+from ..system.patience import ANSWER, CEILING, FIRST_ANSWER, LIVE_ANSWER, PULSE, Patience
 
 if TYPE_CHECKING:
     from ..engines.processes import Processes
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 WOKEN = 3  # a rank that waits for ever is woken once or twice, for reasons of the system's
 
 
-def patience_with(processes: Processes, ranks: Iterable[int]) -> Patience:
+def patience_with(processes: Processes, ranks: Iterable[int], ceiling: float = CEILING) -> Patience:
     """Return a clock for waiting for what these ranks send to the notebook."""
-    return Patience({rank: processes.pid(rank) for rank in ranks}, processes.helpers())
+    return Patience({rank: processes.pid(rank) for rank in ranks}, processes.helpers(), ceiling)
 
 
 def ask(processes: Processes, rank: int, question: str) -> Answer | None:
@@ -79,5 +79,5 @@ def mark_progress(processes: Processes, seen: Mapping[int, RankState]) -> None:
     for rank, pulse in ask_all(processes, waiting, "pulse").items():
         if isinstance(pulse, Pulse):  # it may have been stopped meanwhile
             state = waiting[rank]
-            called, woken = (now - before for now, before in zip(pulse, state.pulse, strict=True))
+            called, woken = (now - before for now, before in zip(pulse, state.pulse or Pulse(), strict=True))
             state.goes_on = called > 0 or (bool(state.peers) and woken >= WOKEN)

@@ -11,6 +11,7 @@ from ..hangs import freed
 from ..hangs.report import all_lost, summarise, warn
 from ..live import Live
 from ..outcome import CellOutcome, RankOutcome
+from ..state import RankState
 from ..system.home import last_line
 from ..system.memory import kills
 from ..system.patience import FIRST_ANSWER, OUTPUT, POLL
@@ -22,7 +23,6 @@ from .waiting import failed, wait_for
 
 if TYPE_CHECKING:
     from ..engines.processes import Processes
-    from ..state import RankState
 
 
 def run(
@@ -32,7 +32,7 @@ def run(
     live: Live,
     presses: Presses,
     cell: str = "",
-    clock: Callable[[], float] = time.monotonic,
+    fair: bool = False,
 ) -> CellOutcome:
     """Ask some ranks to do something, wait for them, and always come back.
 
@@ -43,7 +43,7 @@ def run(
         live: shows the outcome so far.
         presses: of stop, noted from before this call until its outcome is shown.
         cell: its text, where a cell was sent.
-        clock: tells the seconds that count against ``timeout``.
+        fair: count the timeout while the ranks could work, not by the clock.
 
     Returns:
         What every rank left behind. No rank is still at work.
@@ -51,7 +51,7 @@ def run(
     replies = send()
     # While they work: this takes less time than a rank needs to fill its memory.
     kills_before = kills(filter(None, map(processes.pid, replies)))
-    reason = wait_for(processes, replies, timeout, live, presses, clock)
+    reason = wait_for(processes, replies, timeout, live, presses, fair)
     if reason == "lost" or processes.lost():
         return _all_lost(processes, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}
@@ -127,4 +127,4 @@ def _warn_of_wrong_numbers(processes: Processes, result: CellOutcome, replies: M
     """Ask what a cell that ended well has called, and say so where its ranks did not call the same."""
     # One after the other: idle ranks answer in microseconds, and threads would take longer to start.
     answers = {rank: ask(processes, rank, "cell") for rank in replies}
-    warn(result, {rank: answer for rank, answer in answers.items() if answer})
+    warn(result, {rank: answer for rank, answer in answers.items() if isinstance(answer, RankState)})

@@ -19,6 +19,7 @@ from ..errors import RanklabError
 from ..rank.trace import describe
 
 OFFERED = "__offered__"  # the attribute of what readers find in ranklab.check
+_afterwards: list[str] = []
 MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
 
 
@@ -77,11 +78,24 @@ def grader(judge: Callable[[Callable], Verdict]) -> Callable[[Callable], None]:
 
     @functools.wraps(judge)
     def graded(answer: Callable) -> None:
-        print(_with_what_is_missing(_judged(judge, answer), answer))
+        try:
+            print(_with_what_is_missing(_judged(judge, answer), answer))
+        finally:
+            while _afterwards:
+                print(_afterwards.pop(0))
 
     # A reader who asks for help sees that nothing is returned.
     graded.__signature__ = inspect.signature(judge).replace(return_annotation=None)  # type: ignore[attr-defined]
     return offered(graded)
+
+
+def say_afterwards(sentence: str) -> None:
+    """Say something that is no part of the verdict, after it.
+
+    Args:
+        sentence: what the reader has to do now.
+    """
+    _afterwards.append(sentence)
 
 
 def offered(function: Callable) -> Callable:

@@ -16,7 +16,7 @@ from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 
 from ..errors import RanklabError
-from ..system.deadman import OUTLIVE, OWNER
+from ..system.deadman import OWNER
 
 SERVER_CMD = [sys.executable, "-m", "ranklab.engines.forkserver"]
 END_PATIENCE = 2.0
@@ -47,14 +47,13 @@ class Server:
     Args:
         environment: added to this process's environment.
         log: file that gets what the server writes to its standard error.
-        outlive: let ranks go on when this process has gone.
 
     Attributes:
         ready: a future of what the server says about itself; raises RanklabError where it cannot import what ranks
             need.
     """
 
-    def __init__(self, environment: dict[str, str], log: Path, outlive: bool = False) -> None:
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
         self.ready: Future[dict] = Future()
         self._numbers = itertools.count()
         self._forks: dict[int, Fork] = {}
@@ -62,7 +61,7 @@ class Server:
         self._log = log
         with open(log, "ab") as errors:
             self._process = subprocess.Popen(
-                [*SERVER_CMD, *([OUTLIVE] if outlive else [])],
+                SERVER_CMD,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -82,17 +81,15 @@ class Server:
         """Whether the server's process has ended."""
         return self._process.poll() is not None
 
-    def fork(
-        self, environment: dict[str, str], argv: list[str], log: str, cwd: str = "", engine: int | None = None
-    ) -> Fork:
+    def fork(self, environment: dict[str, str], argv: list[str], log: str, engine: int, cwd: str = "") -> Fork:
         """Ask for a process; does not wait for it.
 
         Args:
             environment: the whole environment of the process.
             argv: arguments of the engine.
             log: file for its standard output and error.
-            cwd: its working folder; this process's where nothing is said.
-            engine: the id it will ask ipyparallel's hub for, where no other engine can have it.
+            engine: the id it will ask ipyparallel's hub for, where no other engine has it.
+            cwd: its working folder; by default this process's.
         """
         fork = Fork(next(self._numbers))
         self._forks[fork.number] = fork

@@ -6,7 +6,7 @@ context and never asks CUDA for anything, so that a fork of it is as good as a f
 torch. It is also the nanny of its ranks: when one ends it reports how, and tells ipyparallel's hub, as
 ``ipyparallel/engine/nanny.py`` (9.2) does with one more process for every engine.
 
-Requests: ``{"fork": n, "environment": {…}, "argv": […], "log": path, "cwd": path, "engine": id or null}``, where n is
+Requests: ``{"fork": n, "environment": {…}, "argv": […], "log": path, "cwd": path, "engine": id}``, where n is
 any number that was not used before; ``{"signal": n, "number": 9}``; ``{"end": true}``.
 Reports: ``{"ready": {…}}`` or ``{"failed": sentence}``; ``{"forked": n, "pid": pid}`` or
 ``{"refused": n, "why": sentence}``; ``{"exited": n, "code": −9}``.
@@ -22,43 +22,32 @@ import selectors
 import shutil
 import signal
 import sys
-import time
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import one_line
-from ..system.deadman import HOME, OUTLIVE, OWNER, PERIOD
+from ..system.deadman import HOME, OWNER, PERIOD
 from .preload import preload
 
-MESSAGE_PATIENCE = 0.5  # seconds until a message to the hub counts as undeliverable
 
-
-@dataclass
+@dataclass(frozen=True)
 class Child:
     """One forked process: its number in the protocol, and how the hub knows it."""
 
     number: int
     pid: int
-    report: int  # the reading end of the pipe on which the rank tells its engine id
-    engine: int | None
+    engine: int
     connection: str
-    heard: bytes = field(default=b"")
 
 
 class ForkServer:
-    """Forks ranks, signals them, and tells how they ended.
+    """Forks ranks, signals them, and tells how they ended."""
 
-    Args:
-        outlive: see :data:`OUTLIVE`.
-    """
-
-    def __init__(self, outlive: bool) -> None:
-        self._outlive = outlive
+    def __init__(self) -> None:
         self._owner = int(os.environ[OWNER])
         self._children: dict[int, Child] = {}  # by process id
         self._messengers: set[int] = set()
         self._unread = b""
-        self._had_children = False
         self._selector = selectors.DefaultSelector()
         self._woken, wake = os.pipe()
         for descriptor in (self._woken, wake):
@@ -76,9 +65,7 @@ class ForkServer:
         while self._running:
             for key, _ in self._selector.select(PERIOD):
                 key.data()
-            if not self._outlive and os.getppid() != self._owner:
-                self._running = False
-            if self._outlive and self._had_children and not self._children:
+            if os.getppid() != self._owner:
                 self._running = False
         self._kill_all()
 
@@ -86,7 +73,7 @@ class ForkServer:
         data = os.read(0, 1 << 16)
         if not data:
             self._selector.unregister(0)
-            self._running = self._outlive and bool(self._children)
+            self._running = False
             return
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
@@ -100,37 +87,22 @@ class ForkServer:
 
     def _fork(self, request: dict) -> None:
         try:
-            report, tell = os.pipe()
             pid = os.fork()
-        except OSError as error:  # no memory, no processes or no descriptors left
+        except OSError as error:  # no memory or no processes left
             _say({"refused": request["fork"], "why": f"the system refused another process: {error.strerror}"})
             return
         if pid == 0:
             # Whatever happens from here on must not return into the server's loop.
             try:
-                os.close(report)
                 self.forget()
                 from ..rank import forked
 
-                forked.become_rank(request, tell)
+                forked.become_rank(request)
             finally:
                 os._exit(1)
-        os.close(tell)
         connection = request["environment"].get("IPP_CONNECTION_INFO", "")
-        child = Child(request["fork"], pid, report, request["engine"], connection)
-        self._children[pid] = child
-        self._had_children = True
-        self._selector.register(report, selectors.EVENT_READ, lambda: self._hear(child))
-        _say({"forked": child.number, "pid": pid})
-
-    def _hear(self, child: Child) -> None:
-        """Read the engine id that a rank got from the hub; end of file where it will tell no more."""
-        data = os.read(child.report, 64)
-        child.heard += data
-        if not data:
-            self._selector.unregister(child.report)
-        if child.heard.endswith(b"\n"):
-            child.engine = int(child.heard)
+        self._children[pid] = Child(request["fork"], pid, request["engine"], connection)
+        _say({"forked": request["fork"], "pid": pid})
 
     def _signal(self, number: int, which: int) -> None:
         # A child that has not been waited for keeps its process id, so this cannot reach a stranger.
@@ -153,25 +125,16 @@ class ForkServer:
             self._messengers.discard(pid)
             child = self._children.pop(pid, None)
             if child is not None:
-                self._hear_last(child)
                 _say({"exited": child.number, "code": os.waitstatus_to_exitcode(status)})
                 self._tell_hub(child)
-
-    def _hear_last(self, child: Child) -> None:
-        os.set_blocking(child.report, False)
-        with contextlib.suppress(BlockingIOError, KeyError):
-            self._hear(child)
-        with contextlib.suppress(KeyError):  # unregistered already, at end of file
-            self._selector.unregister(child.report)
-        os.close(child.report)
 
     def _tell_hub(self, child: Child) -> None:
         """Send a messenger that tells the hub this engine has gone, so that what was asked of it fails at once.
 
         A process of its own, because a ZeroMQ context has threads, and this process must have none when it forks.
         """
-        if child.engine is None or not child.connection:
-            return  # the hub does not know it by name; its heart monitor notices
+        if not child.connection:
+            return  # no engine
         try:
             pid = os.fork()
         except OSError:
@@ -196,15 +159,10 @@ class ForkServer:
         """Close what a child must not share with the server."""
         signal.set_wakeup_fd(-1)
         self._selector.close()
-        for descriptor in (self._woken, self._wake, *(child.report for child in self._children.values())):
+        for descriptor in (self._woken, self._wake):
             os.close(descriptor)
 
     def _kill_all(self) -> None:
-        if self._outlive:  # others may go on using the hub; where the world ends nobody needs the messages
-            patience = time.monotonic() + MESSAGE_PATIENCE
-            while self._messengers and time.monotonic() < patience:
-                self._selector.select(PERIOD)
-                self._reap()
         for pid in self._messengers:
             _kill(pid, signal.SIGKILL, group=False)
             os.waitpid(pid, 0)
@@ -243,7 +201,7 @@ def main() -> int:
     # Objects that the collector never looks at again are never written to, so ranks keep sharing their memory.
     gc.freeze()
     gc.enable()
-    server = ForkServer(outlive=OUTLIVE in sys.argv)
+    server = ForkServer()
     _say({"ready": state})
     server.serve()
     return 0

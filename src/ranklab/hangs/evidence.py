@@ -5,7 +5,7 @@ Pure: reads what the ranks left behind and what their watchdogs told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 
 from ..outcome import RankOutcome
@@ -109,6 +109,6 @@ def inside(sentence: str) -> str:
     return sentence.replace("The ", "the ", 1) if sentence.startswith("The ") else sentence
 
 
-def verb_of(ranks: Sequence[int], plural: str) -> str:
+def verb_of(ranks: Sized, plural: str) -> str:
     """Return a verb as it follows :func:`ranklab.layout.name_ranks`."""
     return f"{plural}s" if len(ranks) == 1 else plural

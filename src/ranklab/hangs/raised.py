@@ -10,13 +10,25 @@ from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import RankOutcome
-from ..system.backends import BACKENDS, Hint, lost_partner
+from ..system.backends import BACKENDS, Hint, anonymous, lost_partner
 from .evidence import pending
 
 LONG = 200  # characters; DDP's errors are paragraphs, and the panel has the whole of them below its first line
 NO_CUDA = "this torch was built without CUDA, so there is no GPU for it."
 NO_GPU = "this rank sees no GPU."
 ANY_DEVICE = "write device = ranklab.device() and use it everywhere: a GPU of the rank's own, or the CPU."
+# What torch says where it was built for CPUs alone, and where it was built for GPUs and finds none.
+WITHOUT_CUDA = (
+    "'torch._C' has no attribute '_cuda_",
+    "Torch not compiled with CUDA enabled",
+    "Tried to instantiate dummy base class",
+    "requires CUDA support",
+)
+WITHOUT_GPU = (
+    "No CUDA GPUs are available",
+    "Found no NVIDIA driver",
+    "Cannot access accelerator device when none is available",
+)
 HINTS = (
     Hint(
         "initialize the default process group twice",
@@ -38,10 +50,14 @@ HINTS = (
         "the device is full.",
         "use a smaller batch or model, or see who else uses it: nvidia-smi.",
     ),
-    Hint("'torch._C' has no attribute '_cuda_", NO_CUDA, f"leave torch.cuda.set_device out, and {ANY_DEVICE}"),
-    Hint("Torch not compiled with CUDA enabled", NO_CUDA, ANY_DEVICE),
-    Hint("No CUDA GPUs are available", NO_GPU, ANY_DEVICE),
-    Hint("Found no NVIDIA driver", NO_GPU, ANY_DEVICE),
+    Hint("has no attribute '_cuda_setDevice'", NO_CUDA, f"leave torch.cuda.set_device out, and {ANY_DEVICE}"),
+    *(Hint(part, NO_CUDA, ANY_DEVICE) for part in WITHOUT_CUDA),
+    *(Hint(part, NO_GPU, ANY_DEVICE) for part in WITHOUT_GPU),
+    Hint(
+        "the current compilation's accelerator support",
+        NO_CUDA,
+        'give a device of the GPU only where there is one: device_id=device if device.type == "cuda" else None.',
+    ),
     *(hint for backend in BACKENDS for hint in backend.hints),
 )
 
@@ -59,7 +75,7 @@ def explain(raised: Sequence[RankOutcome]) -> tuple[str, str, str]:
 
 def first_sentence(error: str) -> str:
     """Return the first line of an error, and of a long line its first sentence."""
-    line = error.splitlines()[0]
+    line = anonymous(error.splitlines()[0])
     return line if len(line) <= LONG else re.split(r"(?<=[.!?]) ", line, maxsplit=1)[0]
 
 

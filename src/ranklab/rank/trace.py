@@ -6,19 +6,17 @@ Runs inside a rank, where the exception is still alive. Pure standard library.
 from __future__ import annotations
 
 import linecache
-import re
 import traceback
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
 from ..state import RankState
-from ..system import backends
+from ..system.backends import anonymous
 
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
 CELL_MARK = "ipykernel_"
 # Modules whose functions are public elsewhere, and modules that only wrap what the reader called.
 PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
-PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
 PEERS = ("src", "dst", "group_src", "group_dst")
 DEPTH = 8
@@ -62,16 +60,13 @@ def describe(error: BaseException) -> str:
 
 def printable(error: BaseException | None) -> BaseException | None:
     """Return an error, or one of the same name in its place where its message cannot be printed."""
+    if error is None:
+        return None
     try:
         str(error)
     except Exception:
         return type(type(error).__name__, (Exception,), {})(describe(error).partition(": ")[2])
     return error
-
-
-def anonymous(message: str) -> str:
-    """Take out what differs on every run or machine: the build path of a backend, and the port of a peer."""
-    return PEER_PORT.sub(r"\1", backends.anonymous(message))
 
 
 def position(frame: FrameType | None) -> RankState:

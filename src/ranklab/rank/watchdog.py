@@ -42,7 +42,12 @@ class Watchdog:
         self._cell_since = 0  # nanoseconds
         self._calls = 0
         self.notebook_connections: set[int] = set()
-        self.answers = {"where": self.where, "pulse": self.pulse, "cell": self.cell, "cut": self.cut}
+        self.answers: dict[str, Callable[[], Answer]] = {
+            "where": self.where,
+            "pulse": self.pulse,
+            "cell": self.cell,
+            "cut": self.cut,
+        }
         if path is None:
             return
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

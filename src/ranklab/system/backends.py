@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 BACKEND = "RANKLAB_BACKEND"  # tells a rank the backend that ranklab has chosen
+PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
 # torch's log lines with the stack of C++ functions behind them: what its compiled code says of a wait that was ended.
 CUT_WARNING = re.compile(
     r"^(?:\[rank\d+\]:)?\[[WE]\d{4} [^\n]*\n(?:Exception raised[^\n]*\n)?(?:(?:frame #|<omitting)[^\n]*\n)*\n?",
@@ -182,11 +183,11 @@ def sent_too_much(words: str) -> tuple[Backend, int, int] | None:
 
 
 def anonymous(message: str) -> str:
-    """Take the paths of a backend's own source out of a message."""
+    """Take out of a message what differs on every run or machine: paths of a backend's source, the port of a peer."""
     for backend in BACKENDS:
         if backend.source:
             message = re.sub(backend.source, f"[{backend.title}] ", message)
-    return message
+    return PEER_PORT.sub(r"\1", message)
 
 
 def quiet(words: str) -> str:

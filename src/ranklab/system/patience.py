@@ -29,6 +29,7 @@ LIVE_ANSWER = 0.3  # what is shown while a cell runs can do without an answer
 LOOK = 1.0  # between two looks whether there is still a controller
 POLL, SHORTEST = 0.1, 0.02
 CEILING = 60.0  # on the wall: nobody waits longer than that for ranks that are freed, however busy the machine is
+FAIR_CEILING = 300.0  # the same for a right answer that a grader has called
 
 
 class Patience:

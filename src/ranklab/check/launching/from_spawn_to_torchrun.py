@@ -22,6 +22,17 @@ TOLD = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "G
 # What the exercise on commands asks for: a second cluster, where node 0 is, and the program.
 COMMANDED = ((2, 1, 3), (1, 2))
 ADDRESS, PROGRAM = "computer1", "train.py"
+# A rank of two nodes: where all ranks that run stand on one, each local number is the global one.
+IMAGINED = {
+    "RANK": "5",
+    "LOCAL_RANK": "1",
+    "GROUP_RANK": "1",
+    "WORLD_SIZE": "8",
+    "LOCAL_WORLD_SIZE": "4",
+    "GROUP_WORLD_SIZE": "2",
+    "MASTER_ADDR": ADDRESS,
+    "MASTER_PORT": "23456",
+}
 
 
 @grader
@@ -157,9 +168,11 @@ def who_am_i(answer: Callable[[Mapping[str, str]], tuple[int, int]]) -> Verdict:
     results = on_ranks(_ask_who, answer)
     cases = [
         (f"On rank {told['RANK']}", launched, (int(told["RANK"]), int(told["WORLD_SIZE"])))
-        for told, launched, _ in results
+        for told, launched, *_ in results
     ]
-    for where, given, expected in [*cases, ("Without a launcher", results[0][2], (0, 1))]:
+    _, _, imagined, alone = results[0]
+    cases += [("On rank 5 of two nodes", imagined, (5, 8)), ("Without a launcher", alone, (0, 1))]
+    for where, given, expected in cases:
         if isinstance(given, Raised):
             return not_yet(f"{where}, your answer raised {given.words}")
         if given != expected:
@@ -179,9 +192,10 @@ def _told() -> dict[str, str]:
 
 
 def _ask_who(answer: Callable) -> tuple:
-    """Answer for this rank as it is, and as a program that nobody launched."""
+    """Answer for this rank as it is, for an imagined one, and as a program that nobody launched."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
-    return _told(), _pair(safely(answer, dict(os.environ))), _pair(safely(answer, alone))
+    environments = dict(os.environ), alone | IMAGINED, alone
+    return _told(), *(_pair(safely(answer, environment)) for environment in environments)
 
 
 def _pair(given: Any) -> Any:

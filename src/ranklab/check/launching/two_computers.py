@@ -14,7 +14,14 @@ from ..verdict import Verdict, correct, grader, not_yet
 
 WIRES = ((8, (4, 1, 1), 100), (12, (2, 2), 200), (6, (1, 1, 1), 50), (16, (3, 5), 1000), (16, (4,), 100))
 OFFICE = {"lo": "127.0.0.1/8", "docker0": "172.17.0.1/16", "wlan0": "192.168.4.7/22", "eth0": "10.1.2.3/24"}
-OTHERS = {"10.1.2.9": "eth0", "192.168.6.80": "wlan0", "172.17.3.2": "docker0", "127.0.1.1": "lo", "10.1.3.9": None}
+OTHERS = {
+    "10.1.2.9": "eth0",
+    "192.168.6.80": "wlan0",
+    "172.17.3.2": "docker0",
+    "127.0.1.1": "lo",
+    "10.1.3.9": None,
+    "192.168.9.80": None,  # a prefix of 22 bits ends within a number
+}
 
 
 @grader

@@ -12,6 +12,7 @@ from ..verdict import NotYet, Verdict, correct, grader, not_yet
 
 FORWARD, BACKWARD = 1, 2  # how long a micro-batch takes in a stage
 SIZES = ((4, 8), (4, 4), (2, 5), (3, 7), (4, 2), (5, 12), (1, 3), (8, 16))  # stages and micro-batches
+PER_ROW = 1e-4  # seconds
 SHARES = (0.07, 0.5, 0.25, 0.2, 0.15, 0.03)
 TOLERANCE = 0.01
 
@@ -179,23 +180,20 @@ def best_micro(answer: Callable[[int, int, float, float], int]) -> Verdict:
     Exercise of the chapter *pipelines*.
     """
     cases = [
-        (stages, rows, 1e-4, overhead)
+        (stages, rows, PER_ROW, overhead)
         for stages in (2, 4, 16)
         for rows in (48, 512)
         for overhead in (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
     ]
-    wrong = []
-    for stages, rows, per_row, overhead in cases:
-        where = f"stages={stages}, rows={rows}, per_row={per_row:g}, overhead={overhead:g}"
-        given = _whole(answer, where, stages, rows, per_row, overhead)
-        if given < 1 or rows % given:
-            return not_yet(f"{where}: {given} is no divisor of {rows}.")
-        took = {m: (m + stages - 1) * (overhead + rows / m * per_row) for m in range(1, rows + 1) if rows % m == 0}
-        best = min(took, key=took.__getitem__)
-        if took[given] > (1 + TOLERANCE) * took[best]:
-            wrong.append((where, given, best, took[given] / took[best]))
+    others = [(stages, 96, per_row, 1e-3) for stages in (2, 8) for per_row in (1e-6, 1e-2)]
+    wrong = _slow_choices(answer, cases)
+    total = f"{len(cases)} of {len(cases)}"
     if not wrong:
-        return correct(f"{len(cases)} of {len(cases)} pipelines are as fast as they can be.")
+        if slow := _slow_choices(answer, others):
+            where, given, best, ratio = slow[0]
+            told = f"{given} micro-batches take {ratio:.2f} times as long as {best}"
+            return not_yet(f"{total} are right with per_row={PER_ROW:g}. {where}: {told}.")
+        return correct(f"{total} pipelines are as fast as they can be.")
     where, given, best, ratio = wrong[0]
     told = f"{len(cases) - len(wrong)} of {len(cases)} are right. The first that is not: {where}"
     many, few = (any(sign * (given - best) > 0 for _, given, best, _ in wrong) for sign in (1, -1))
@@ -203,6 +201,23 @@ def best_micro(answer: Callable[[int, int, float, float], int]) -> Verdict:
     if few:
         why = " Fewer micro-batches mean a larger bubble." if not many else " The best number depends on all four."
     return not_yet(f"{told}: {given} micro-batches take {ratio:.2f} times as long as {best}.{why}")
+
+
+def _slow_choices(
+    answer: Callable, cases: Sequence[tuple[int, int, float, float]]
+) -> list[tuple[str, int, int, float]]:
+    """Return the pipelines for which a choice is not good: what is asked, the choice, the best one, and the ratio."""
+    wrong = []
+    for stages, rows, per_row, overhead in cases:
+        where = f"stages={stages}, rows={rows}, per_row={per_row:g}, overhead={overhead:g}"
+        given = _whole(answer, where, stages, rows, per_row, overhead)
+        if given < 1 or rows % given:
+            raise NotYet(f"{where}: {given} is no divisor of {rows}.")
+        took = {m: (m + stages - 1) * (overhead + rows / m * per_row) for m in range(1, rows + 1) if rows % m == 0}
+        best = min(took, key=took.__getitem__)
+        if took[given] > (1 + TOLERANCE) * took[best]:
+            wrong.append((where, given, best, took[given] / took[best]))
+    return wrong
 
 
 def _whole(answer: Callable, where: str, *arguments: Any) -> int:

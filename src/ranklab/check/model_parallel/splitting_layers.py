@@ -203,7 +203,7 @@ PIECES = (  # what each piece takes, and how many ranks
     ([1, 1, 1, 1, 1, 15], 2),
     ([9, 1, 1, 1, 1, 9, 1, 1], 3),
     ([2, 3, 5, 4, 6, 1, 7, 3], 4),
-    ([5, 8, 2], 3),
+    ([5, 8, 2, 1], 4),  # three stages would be as fast, and leave a rank without a piece
     ([14, 14, 6, 9, 11, 5, 8, 9, 14, 9, 8, 8, 8, 8, 22, 19, 19, 2], 4),  # forward of the chapter's pieces
     ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16], 4),
     ([7, 3], 1),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from unittest import mock
+from urllib.parse import urlsplit
 
 from ...layout import places
 from ...rank import smaller
@@ -21,7 +22,8 @@ from ..worlds import rejoin
 if TYPE_CHECKING:
     import socket
 
-PATIENCE = timedelta(seconds=10)  # of a meeting that the answer's arguments make
+PATIENCE = timedelta(seconds=30)  # of a meeting that the answer's arguments make, on the clock: a busy machine is slow
+ELSEWHERE = {"MASTER_ADDR": "computer1", "MASTER_PORT": "23456"}  # a place where nobody meets
 CLUSTERS = ((2, 2), (1, 3), (2, 3, 1), (1, 1, 1))
 # How the program was started, and whether all ranks shall meet; otherwise each is alone.
 SITUATIONS = (
@@ -70,6 +72,7 @@ def _meet_everywhere(answer: Callable) -> None:
             if problem := problem or _arguments_problem(given, expected):
                 raise NotYet(f"{where}, on rank {rank}: {problem}")
         met = on_ranks(_meet, answer, number, ports[0], patience=PREPARING)
+        on_ranks(_leave, patience=PREPARING)  # not before all have met: who is still connecting would be cut off
         for rank, (members, problem) in enumerate(met):
             wanted = current().size if together else 1
             if problem or members != wanted:
@@ -204,11 +207,25 @@ def _arguments(answer: Callable, situation: int, port: int) -> tuple[Any, str]:
     """Return what the answer says, without the store (which cannot travel), and its error in words."""
     try:
         given = answer(_environment(situation, port))
+        if SITUATIONS[situation][1] and (problem := _written_down(answer, situation, given)):
+            return None, problem
     except Exception as error:
         return None, f"your answer raised {describe(error)}"
     if isinstance(given, Mapping):
         given = {name: value if name != "store" else "" for name, value in given.items()}
     return given, ""
+
+
+def _written_down(answer: Callable, situation: int, given: Any) -> str:
+    """Say that an answer names a place of its own, "" where it names the one that it was told."""
+    if not isinstance(given, Mapping) or not str(given.get("init_method")).startswith("tcp://"):
+        return ""
+    place = answer(_environment(situation, 0) | ELSEWHERE)["init_method"]
+    met = urlsplit(place)
+    if f"{met.hostname}:{met.port}" == "{MASTER_ADDR}:{MASTER_PORT}".format(**ELSEWHERE):
+        return ""
+    told = " and ".join(f"{name} is {value}" for name, value in ELSEWHERE.items())
+    return f"where {told}, your answer still is {place!r}."
 
 
 def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
@@ -222,14 +239,10 @@ def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
         try:
             with mock.patch.dict(os.environ, environment, clear=True):
                 dist.init_process_group(**{"backend": "gloo", "timeout": PATIENCE, **answer(dict(environment))})
-            members = dist.get_world_size()
-            # gloo has connected this rank; if it left now, slower ones would find it gone and could not meet.
-            dist.all_gather_object([0] * members, 0)
-            return members, ""
+            return dist.get_world_size(), ""  # gloo has connected this rank with every other one
         except Exception as error:
             if not tries_left or not isinstance(error, dist.DistNetworkError):
                 return 0, f"the meeting raised {describe(error)}"
-        finally:
             _leave()
     return 0, ""
 

@@ -30,7 +30,7 @@ def gather_uneven(answer: Callable[[Tensor], Tensor]) -> Verdict:
     Exercise of the chapter *collectives*.
     """
     sizes()
-    cases = [_uneven(case, number % 2) for number, case in enumerate(awkward())]
+    cases = [_uneven(case, number) for number, case in enumerate(awkward())]
     tried = attempts(answer, cases)
     for case, ranks in zip(cases, tried, strict=True):
         parts = [tensor for (tensor,) in case.arguments]
@@ -76,11 +76,11 @@ def transpose(answer: Callable[[Tensor], Tensor]) -> Verdict:
     return correct(f"{len(cases)} matrices on up to {case.size} ranks.{score}")
 
 
-def _uneven(case: Case, reverse: int) -> Case:
-    """Return the case with tensors of which each is one element shorter than its neighbour's."""
+def _uneven(case: Case, number: int) -> Case:
+    """Return the case with tensors of other lengths: falling from rank to rank, rising, or now less and now more."""
     cut = []
     for rank, (tensor,) in enumerate(case.arguments):
-        less = case.size - 1 - rank if reverse else rank
+        less = (rank ^ 1) if number % 8 == 5 else case.size - 1 - rank if number % 2 else rank
         cut.append((tensor[: max(0, tensor.numel() - less)],))
     lengths = ", ".join(str(tensor.numel()) for (tensor,) in cut)
     kind = str(cut[0][0].dtype).removeprefix("torch.")

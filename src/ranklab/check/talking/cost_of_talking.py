@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..grading import asked, number
-from ..verdict import Verdict, correct, grader, not_yet
+from ..verdict import NotYet, Verdict, correct, grader, not_yet
 
 MOVED = {  # how often the whole array passes the busiest link, in n-ths: what nccl-tests multiplies by
     "all_reduce": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -19,6 +19,7 @@ WORLDS = ((5, 4e6), (2, 16e6), (8, 1e9), (512, 1e8))
 LINK = 12.5e9  # bytes a second
 COUNTS = (2, 3, 4, 5, 8, 64, 100, 512)
 ALPHA, BETA = 1e-4, 1e-9
+OTHERS = ((1e-5, 1e-9), (1e-4, 1e-10))  # α and β of other networks, tried where all choices for the first are right
 TOLERANCE = 0.01
 
 
@@ -74,33 +75,44 @@ def choose(answer: Callable[[int, float, float, float], str]) -> Verdict:
 
     Exercise of the chapter *cost-of-talking*.
     """
-    wrong, total = [], 0
-    for ranks in COUNTS:
-        for size in _around(ranks):
-            total += 1
-            where = f"{ranks} ranks, {size:.0f} bytes, α = {ALPHA:g} and β = {BETA:g}"
-            ring, tree = _ring(ranks, size, ALPHA, BETA), _tree(ranks, size, ALPHA, BETA)
-            expected = "ring" if ring < tree else "tree"
-            given, problem = asked(answer, ranks, size, ALPHA, BETA)
-            if not problem and not (isinstance(given, str) and given in ("ring", "tree")):
-                problem = f"your answer is {given!r}, it should be 'ring' or 'tree'."
-            if problem:
-                return not_yet(f"{where}: {problem}")
-            if given != expected:
-                wrong.append((given, where, ring, tree))
+    wrong, total = _wrong_choices(answer, ALPHA, BETA)
     if not wrong:
-        return correct(f"{total} of {total}, on both sides of every crossing.")
+        others = [each for network in OTHERS for each in _wrong_choices(answer, *network)[0]]
+        if not others:
+            return correct(f"{total} of {total}, on both sides of every crossing.")
+        given, where, ring, tree = others[0]
+        told = f"you say {given}; a ring takes {ring / tree:.3g} times as long as a tree"
+        return not_yet(f"{total} of {total} are right with α = {ALPHA:g} and β = {BETA:g}. {where}: {told}.")
     given, where, ring, tree = wrong[0]
     counted = f"{total - len(wrong)} of {total} are right. The first that is not: {where}"
     told = f"you say {given}; a ring takes {ring / tree:.3g} times as long as a tree"
     return not_yet(f"{counted}: {told}.{_why_choice(wrong)}")
 
 
-def _around(ranks: int) -> list[float]:
+def _wrong_choices(answer: Callable, alpha: float, beta: float) -> tuple[list[tuple[str, str, float, float]], int]:
+    """Return the choices that are wrong for one network, and how many were asked for."""
+    wrong, total = [], 0
+    for ranks in COUNTS:
+        for size in _around(ranks, alpha, beta):
+            total += 1
+            where = f"{ranks} ranks, {size:.0f} bytes, α = {alpha:g} and β = {beta:g}"
+            ring, tree = _ring(ranks, size, alpha, beta), _tree(ranks, size, alpha, beta)
+            expected = "ring" if ring < tree else "tree"
+            given, problem = asked(answer, ranks, size, alpha, beta)
+            if not problem and not (isinstance(given, str) and given in ("ring", "tree")):
+                problem = f"your answer is {given!r}, it should be 'ring' or 'tree'."
+            if problem:
+                raise NotYet(f"{where}: {problem}")
+            if given != expected:
+                wrong.append((given, where, ring, tree))
+    return wrong, total
+
+
+def _around(ranks: int, alpha: float, beta: float) -> list[float]:
     """Return sizes on both sides of where ring and tree take equally long."""
     levels = (ranks - 1).bit_length()
     saved, extra = 2 * (ranks - 1) - 2 * levels, 2 * levels - 2 * (ranks - 1) / ranks
-    crossing = saved / extra * ALPHA / BETA
+    crossing = saved / extra * alpha / beta
     return [1e3, 1e5, 1e7] + [max(1e3, crossing * factor) for factor in (0.2, 0.8, 1.25)]
 
 
