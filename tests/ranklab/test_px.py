@@ -188,26 +188,6 @@ def test_one_cell_may_make_a_group_several_times(notebook):
     assert shown.text == "ranks 0–3   4.0\n            4.0\n            4.0", shown
 
 
-def test_the_store_of_the_first_group_ends_with_it_within_the_cell(notebook):
-    notebook.run("world.restart()")
-    notebook.px("import torch.distributed as dist")
-    port = notebook.names["world"].processes.master_port
-    shown = notebook.px(
-        "import socket, time\n"
-        "from ranklab.engines import meeting\n"
-        "dist.init_process_group()\n"
-        "begun, served = time.monotonic(), True\n"
-        "while meeting._store is not None and time.monotonic() - begun < 5:\n"
-        "    time.sleep(0.01)\n"
-        "dist.destroy_process_group()\n"
-        "while served and time.monotonic() - begun < 5:\n"
-        f"    served = socket.socket().connect_ex(('127.0.0.1', {port})) == 0\n"
-        "print(served)",
-        "--timeout 20",
-    )
-    assert shown.text == "ranks 0–3   False", shown
-
-
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's table of sockets")
 def test_the_store_of_the_first_group_listens_on_loopback_only(notebook):
     notebook.run("world.restart()")
