@@ -4,6 +4,7 @@
 #   PYTHON=python3.12   the interpreter that .venv is made with
 #   VENV=path           an environment that exists already; it is used as it is
 #   CH=path             a chapter: its file, with or without .ipynb, or its bare name
+#   T=path::name        a file of tests, or one of its tests
 #   LAB=--allow-root    more words for JupyterLab
 
 PYTHON ?= python3
@@ -23,9 +24,14 @@ export JUPYTER_PREFER_ENV_PATH := 1
 
 TESTS := tests/ranklab tests/bookkit tests/faults tests/site
 NBVAL := -p bookkit.needs --nbval --nbval-current-env --nbval-cell-timeout=120
+PYTEST := exec $(RUN) -m bookkit.leash pytest
+# A file's tests share what they start, so a file stays with one worker; a notebook is a file.
+PARALLEL := -n auto --dist loadfile
+# Markers follow from what a test starts: tests/starts.py.
+QUICK := not ranks and not hosts and not site and not build and not alone
 
 .DEFAULT_GOAL := help
-.PHONY: help run test book lab record bench check doctor clean environment
+.PHONY: help run test quick book lab record bench check doctor clean environment
 
 help: ## List the verbs.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -33,11 +39,21 @@ help: ## List the verbs.
 run: environment ## Execute all chapters, or CH=path, on this machine's ranks and build the site from what they print.
 	@exec $(RUN) -m bookkit run $(CH)
 
-test: environment ## Run the tests, then execute every chapter and compare it with its stored outputs; with CH=path run no test, compare that chapter.
+test: environment ## Run the tests, then compare every chapter with its stored outputs; CH=path compares one chapter, T=path::name runs one file or test.
+ifdef T
+	@$(PYTEST) "$(T)"
+else
 	@$(RUN) -m bookkit chapters $(CH) >/dev/null # a slip in a name is told now, not after the tests
-	$(if $(CH),,@exec $(RUN) -m bookkit.leash pytest $(TESTS))
-	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && exec $(RUN) -m bookkit.leash pytest $(NBVAL) $$chapters
+ifndef CH
+	@$(PYTEST) $(PARALLEL) -m "not alone" $(TESTS)
+	@$(PYTEST) -m alone $(TESTS)
+endif
+	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && $(PYTEST) $(PARALLEL) $(NBVAL) $$chapters
 	@echo "$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.)"
+endif
+
+quick: environment ## Run the tests that start no rank, no host and no browser.
+	@$(PYTEST) $(PARALLEL) -q -m "$(QUICK)" $(TESTS)
 
 book: environment ## Build the site from the stored outputs; no rank is started.
 	@exec $(RUN) -m bookkit build

@@ -15,6 +15,7 @@ class Fault:
         dies: whether rank 1's process is lost, and with it that rank's variables.
         group: whether the cell needs a process group.
         options: of ``%%px``.
+        sizes: the numbers of ranks it is tried on: three, and two and four where the words depend on it.
         moves: the ranks are at work when the deadline comes, so where they are is a matter of chance.
     """
 
@@ -26,8 +27,10 @@ class Fault:
     group: bool = True
     moves: bool = False
     options: str = ""
+    sizes: tuple[int, ...] = (3,)
 
 
+ANY = (2, 3, 4)
 SETUP = "import os, signal, torch\nimport torch.distributed as dist\nrank = int(os.environ['RANK'])"
 START = "if not dist.is_initialized():\n    dist.init_process_group()"
 RIGHT = f"{SETUP}\n{START}\ntotal = torch.ones(1)\ndist.all_reduce(total)\nprint(int(total))"
@@ -72,6 +75,7 @@ FAULTS = [
         f"if rank == 1:\n    os.kill(os.getpid(), signal.SIGSTOP)\n{REDUCE}",
         r"After 1 s: the process of rank 1 was stopped \(SIGSTOP\), and {others} waited",
         "it was continued",
+        sizes=ANY,
     ),
     Fault(
         "allocation refused",
@@ -84,18 +88,21 @@ FAULTS = [
         f"while rank == 1:\n    pass\n{REDUCE}",
         r"After 1 s: {others} waits? in all_reduce for rank 1, still in line \d",
         "rank 1 may be in an endless loop",
+        sizes=ANY,
     ),
     Fault(
         "endless loop on all ranks",
         "while True:\n    pass",
         r"After 1 s: ranks 0(–|, )\d are still at work, and wait for no other rank that torch knows of",
         "--timeout 300",
+        sizes=ANY,
     ),
     Fault(
         "skipped collective",
         f"if rank != 1:\n    {REDUCE}",
         r"After 1 s: {others} waits? in all_reduce for rank 1, which finished the cell without it",
         "never called all_reduce",
+        sizes=ANY,
     ),
     Fault(
         "wrong shape",
@@ -109,12 +116,14 @@ FAULTS = [
         "    dist.all_reduce(x)\n    dist.broadcast(x, 0)",
         r"After 1 s: the ranks disagree about collective 1: all_reduce on {others}, broadcast on rank 1",
         "in another order",
+        sizes=ANY,
     ),
     Fault(
         "wrong operation",
         "x = torch.ones(4)\nif rank == 1:\n    dist.barrier()\nelse:\n    dist.all_reduce(x)",
         r"After 1 s: the ranks disagree about collective 1: all_reduce on {others}, barrier on rank 1",
         "compare the lines above",
+        sizes=ANY,
     ),
     Fault(
         "mutual receive",
@@ -133,6 +142,7 @@ FAULTS = [
         "if rank == 0:\n    dist.barrier()",
         r"After 1 s: rank 0 waits in barrier for ranks? [\d–, ]+, which finished the cell without it",
         "a condition such as `if rank == 0:` left some out",
+        sizes=ANY,
     ),
     Fault(
         "rank missing in init_process_group",
@@ -140,12 +150,14 @@ FAULTS = [
         r"After 1 s: {others} waits? in init_process_group for rank 1, which finished the cell without it",
         "call it on every rank",
         group=False,
+        sizes=ANY,
     ),
     Fault(
         "init_process_group twice",
         "dist.init_process_group()",
         "ranks? .* raised ValueError: trying to initialize the default process group twice",
         "dist.destroy_process_group()",
+        sizes=ANY,
     ),
     Fault(
         "sys.exit",
@@ -171,6 +183,7 @@ FAULTS = [
         r"After 1 s: {others} waits? in all_reduce for rank 1, still in line \d",
         "it did not come back, and its process was ended",
         dies=True,
+        sizes=ANY,
     ),
     Fault(
         "collectives without end",
@@ -178,6 +191,7 @@ FAULTS = [
         r"After 1 s: ranks 0(–|, )\d work on: messages come and go",
         "--timeout 300",
         moves=True,
+        sizes=ANY,
     ),
     Fault(
         "messages without end",
@@ -193,6 +207,7 @@ FAULTS = [
         r"After 1 s: rank 0 waits in barrier for ranks? 1[\d–, ]*, to which this cell was not sent",
         "send the cell to all ranks",
         options="--ranks 0",
+        sizes=ANY,
     ),
     Fault(
         "init_process_group sent to one rank",
@@ -201,6 +216,7 @@ FAULTS = [
         "send the cell to all ranks",
         group=False,
         options="--ranks 0",
+        sizes=ANY,
     ),
     Fault(
         "receive from a rank that has no cell",
@@ -214,6 +230,7 @@ FAULTS = [
         "for step in range(3 if rank == 1 else 4):\n    dist.all_reduce(torch.ones(4))",
         r"After 1 s: {others} waits? in all_reduce for rank 1, which finished the cell without it",
         "finished the cell after 3 collectives",
+        sizes=ANY,
     ),
     Fault(
         "two groups in crossed order",
@@ -221,6 +238,7 @@ FAULTS = [
         "for group in (b, a) if rank == 1 else (a, b):\n    dist.all_reduce(torch.ones(4), group=group)",
         r"After 1 s: {others} waits? in all_reduce for rank 1, still in line 3",
         "the ranks use two groups in another order",
+        sizes=ANY,
     ),
     Fault(
         "another tag",
@@ -234,5 +252,6 @@ FAULTS = [
         r"After 1 s: rank 1 did not answer, and {others} waited",
         "it did not come back, and its process was ended",
         dies=True,
+        sizes=ANY,
     ),
 ]

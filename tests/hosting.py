@@ -1,5 +1,6 @@
 """What the tests of hosts share: programs that make hosts, and looks at what is left of them."""
 
+import functools
 import itertools
 import os
 import subprocess
@@ -20,16 +21,14 @@ FORBID_SCRIPT = 'echo 0 >/proc/sys/user/max_net_namespaces; echo 0 >/proc/sys/us
 FORBIDDEN = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID_SCRIPT, "sh"]
 
 
-def allowed() -> str:
+@functools.cache
+def why_not() -> str:
     """Return why this machine allows no hosts, "" where it does."""
     try:
         ranklab.hosts(2).stop()
     except NoHosts as why:
         return str(why)
     return ""
-
-
-WHY_NOT = allowed()
 
 
 def marked(mark: str) -> list[psutil.Process]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import psutil
 
 from ranklab.errors import RanklabError
+from ranklab.system import load
 
 
 @dataclass
@@ -63,6 +64,20 @@ def started(notebook: Notebook, call: str) -> Iterator[Notebook]:
     assert shown.error is None, shown.error
     yield notebook
     notebook.run("world.stop()")
+
+
+def stopwatch() -> Callable[[], float]:
+    """Return a clock that counts from now what other programs leave of the processors' time, in seconds.
+
+    On a quiet machine it is the clock on the wall; a test that asserts seconds holds beside other work, too.
+    """
+    began = load.now()
+
+    def seconds() -> float:
+        until = load.now()
+        return (until.clock - began.clock) * (1 - load.taken_by_others(began, until))
+
+    return seconds
 
 
 def processes_of(home: str) -> list[psutil.Process]:

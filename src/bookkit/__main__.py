@@ -12,21 +12,23 @@ from bookkit.check import check, check_chapters
 from bookkit.errors import BookError, ChapterError
 from bookkit.execute import Interrupted
 from bookkit.lint import formatted
-from bookkit.needs import lacking_hosts
+from bookkit.needs import unmet
 from bookkit.normalise import normalise
 from bookkit.notebook import read, write
 from bookkit.progress import console
 from bookkit.record import record
+from bookkit.run import notice, run, tell
 
 
 def record_verb(root, paths):
     """Re-execute chapters and store their outputs."""
     chosen = named(root, paths)
-    if lacking := lacking_hosts(chosen):
-        # Recorded here, cells that need hosts would store nothing.
+    if lacking := unmet(chosen):
+        # Recorded here, cells that need it would store nothing.
         raise BookError(
-            f"Not recorded, for this machine makes no hosts (`make doctor` says why): {_titles(lacking, root)}. "
-            "Record on a machine that makes them, or name other chapters with CH="
+            "Not recorded, for "
+            + "; ".join(f"this machine {reason}: {_titles(paths, root)}" for reason, paths in lacking.items())
+            + ". Record on a machine that has what they need, or name other chapters with CH="
         )
     record(chosen, root, tidy=True)
     console.print(f"Recorded in place: {_titles(chosen, root)}")
@@ -34,17 +36,22 @@ def record_verb(root, paths):
 
 
 def run_verb(root, paths):
-    """Execute chapters in a copy under _build/run and build the site from what they print."""
+    """Execute chapters in a copy under _build/run, side by side, and build the site from what they print.
+
+    One that fails does not stop the others: its page says so above what is stored of it, and the status is 1.
+    """
     chosen = [path.relative_to(root) for path in named(root, paths)]
     with staged(root, "run") as source:
         copies = [source / path for path in chosen]
-        if lacking := lacking_hosts(copies):
-            console.print(
-                "This machine makes no hosts (`make doctor` says why): "
-                f"cells that need them do nothing in {_titles(lacking, source)}"
-            )
-        record(copies, source)
+        for reason, lacking in unmet(copies).items():
+            console.print(f"This machine {reason}: what needs that does nothing in {_titles(lacking, source)}")
+        failed = run(copies, source)
+        for path, error in failed.items():
+            notice(path, error)
         console.print(f"The site is at {build(source)}")
+        if failed:
+            tell(failed, source)
+    return bool(failed)
 
 
 def normalise_verb(root, paths):
@@ -94,7 +101,8 @@ def main(arguments=None):
     parser.add_argument("--root", type=Path, default=Path(), help="the top of the book (default: here)")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="verb")
     for name, function in VERBS.items():
-        verb = verbs.add_parser(name, help=function.__doc__, description=function.__doc__)
+        told = function.__doc__ or ""
+        verb = verbs.add_parser(name, help=told.partition("\n")[0], description=told)
         if name != "build":
             verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
     options = parser.parse_args(arguments)

@@ -90,7 +90,7 @@ def _jupyter_book(source, work, log):
         # Reading counts to 100 %, then writing does; each is half of the work.
         with open(log, "w", encoding="utf-8") as story, progress("Building the site", 100, "%") as advance:
             writing = 0
-            for coloured in sphinx.stdout:
+            for coloured in sphinx.stdout or ():
                 line = ANSI.sub("", coloured)
                 story.write(line)
                 if match := PERCENT.match(line):

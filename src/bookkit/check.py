@@ -12,6 +12,7 @@ from bookkit.errors import count
 from bookkit.lint import lint_chapter, lint_code
 from bookkit.progress import console, progress
 from bookkit.rules import Chapter, Finding, examine
+from bookkit.types import check_types
 
 # A line of a test or a rule that holds a leak on purpose says so.
 PLANTED = "bookkit: planted"
@@ -30,15 +31,21 @@ def check(root):
     root = Path(root)
     opened = [Chapter(path, str(path.relative_to(root))) for path in chapters(root)]
     findings = []
-    with progress("Checking", len(opened) + 4, "steps") as advance:
+    with progress("Checking", len(opened) + 5, "steps") as advance:
         for done, chapter in enumerate(opened):
             advance(done, chapter.title)
             findings += examine(chapter) + lint_chapter(chapter, root)
-        steps = [("chapters", lost), ("code", lint_code), ("files", tracked_files), ("pages", built_pages)]
+        steps = [
+            ("chapters", lost),
+            ("code", lint_code),
+            ("types", check_types),
+            ("files", tracked_files),
+            ("pages", built_pages),
+        ]
         for done, (what, step) in enumerate(steps, start=len(opened)):
             advance(done, what)
             findings += step(root)
-        advance(len(opened) + 4)
+        advance(len(opened) + 5)
     report(opened, findings)
     return findings
 

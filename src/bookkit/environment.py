@@ -7,21 +7,18 @@ enough to be told that it is too old.
 import argparse
 import hashlib
 import os
-import queue
 import re
 import subprocess
 import sys
-import threading
-import time
 
 OLDEST = (3, 11)
 REQUIREMENTS = "requirements.txt"
 WANTED = (REQUIREMENTS, "pyproject.toml")
 STAMP = "ranklab-stamp"
 # Packages whose module has another name than theirs with an underscore for each hyphen.
-MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml"}
+MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml", "pytest-xdist": "xdist"}
 # Where these are missing, their tests are skipped or the verb itself says so.
-DISPENSABLE = {"playwright", "ruff"}
+DISPENSABLE = {"playwright", "ruff", "mypy"}
 # What an existing interpreter is asked: its version, and which of these modules it lacks. Any Python can read it.
 PROBE = """
 import sys
@@ -41,7 +38,6 @@ def main(arguments=None):
     try:
         return check_existing(options.folder) if options.existing else refresh(options.folder)
     except KeyboardInterrupt:
-        show("")
         return refuse("Stopped. The next make begins again.", 130)
     except (OSError, subprocess.CalledProcessError) as error:
         return refuse(
@@ -130,58 +126,11 @@ def fingerprint():
 
 
 def pip_install(python, what):
-    """Run pip with its story on one line; show it whole where it fails."""
+    """Run pip, which shows its own progress."""
     command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
-    pip = subprocess.Popen(
-        [*command, "--progress-bar", "off", *what],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        universal_newlines=True,
-    )
-    story, latest, started = [], "", time.time()
-    try:
-        for line in beats(pip.stdout):
-            story.append(line)
-            latest = line.strip() or latest
-            show(f"{latest[:66]} ({time.time() - started:.0f} s)", line)
-        status = pip.wait()
-    finally:
-        pip.kill()
-        pip.wait()
-    show("")
-    if status:
-        sys.stdout.writelines(story)
+    if subprocess.call(command + what):
         return refuse("pip could not install {}; its last lines say why".format(" ".join(what)))
     return 0
-
-
-def beats(stream, seconds=1):
-    """Yield each line of a stream, and an empty text for each second in which none comes."""
-    lines, end = queue.Queue(), object()
-
-    def read_all():
-        for line in stream:
-            lines.put(line)
-        lines.put(end)
-
-    threading.Thread(target=read_all, daemon=True).start()
-    while True:
-        try:
-            line = lines.get(timeout=seconds)
-        except queue.Empty:
-            line = ""
-        if line is end:
-            return
-        yield line
-
-
-def show(moving, line=""):
-    """One moving line on a terminal; elsewhere the line itself, where it names a package."""
-    if sys.stdout.isatty():
-        sys.stdout.write("\r\033[K" + moving)
-    elif line.startswith(("Collecting", "Downloading", "Installing", "Successfully")):
-        sys.stdout.write(line.rstrip()[:160] + "\n")
-    sys.stdout.flush()
 
 
 def python_of(folder):

@@ -31,6 +31,12 @@ class ChapterError(BookError):
         self.source, self.error = source, error
         super().__init__(str(self))
 
+    @property
+    def said(self):
+        """The last line of what the cell printed as its error: ``AssertionError: …``; "" where it printed none."""
+        lines = Text.from_ansi(self.error).plain.strip().splitlines() if self.cell else []
+        return lines[-1].strip() if lines else ""
+
     def __str__(self):
         where = f"{self.chapter}, {self.cell}" if self.cell else str(self.chapter)
         parts = [f"{where}: {self.reason}", self.source, Text.from_ansi(self.error).plain]
@@ -38,7 +44,7 @@ class ChapterError(BookError):
 
     def __rich__(self):
         """The same for a terminal: source with line numbers, traceback in its colours."""
-        parts = [Text(self.reason, style="bold")]
+        parts: list[Text | Syntax] = [Text(self.reason, style="bold")]
         if self.source:
             source = Syntax(self.source, "python", line_numbers=True, word_wrap=True, background_color="default")
             parts += [Text(), source]

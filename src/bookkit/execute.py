@@ -38,8 +38,42 @@ class _ThisInterpreter(KernelSpecManager):
         return KernelSpec(resource_dir="", **get_kernel_dict())
 
 
-def execute(path, *, notebook=None, title=None, advance=lambda done, what="": None, seconds=CELL_SECONDS):
+def execute(path, **wishes):
     """Run every cell of a chapter in a fresh kernel of this interpreter and return the notebook.
+
+    Args:
+        path: the chapter; the file is read, never written. The kernel runs in its folder.
+        wishes: what ``executed`` takes.
+
+    Raises:
+        ChapterError: as ``executed`` does.
+        Interrupted: SIGINT or SIGTERM arrived; kernel and ranks have left by then.
+    """
+    return stoppable(executed(path, **wishes))
+
+
+def stoppable(work):
+    """Run a coroutine to its end; SIGINT and SIGTERM cancel it, and it may tidy up.
+
+    Raises:
+        Interrupted: one of them came.
+    """
+
+    async def watched():
+        with _interruptible() as interrupted:
+            try:
+                return await work
+            except (ChapterError, asyncio.CancelledError):
+                # nbclient takes a cancelled cell for a dead kernel, so ask first whether we were told to stop.
+                if interrupted:
+                    raise Interrupted(interrupted[0]) from None
+                raise
+
+    return asyncio.run(watched())
+
+
+async def executed(path, *, notebook=None, title=None, advance=lambda done, what="": None, seconds=CELL_SECONDS):
+    """Run every cell of a chapter, beside others where several are awaited at once, and return the notebook.
 
     Args:
         path: the chapter; the file is read, never written. The kernel runs in its folder.
@@ -51,7 +85,6 @@ def execute(path, *, notebook=None, title=None, advance=lambda done, what="": No
     Raises:
         ChapterError: a cell failed, did not fail although tagged ``raises-exception``, took too
             long, killed the kernel, or the chapter left processes behind (they are ended).
-        Interrupted: SIGINT or SIGTERM arrived; kernel and ranks have left by then.
     """
     notebook, title = notebook or read(path), title or str(path)
     brood = Brood()
@@ -59,11 +92,11 @@ def execute(path, *, notebook=None, title=None, advance=lambda done, what="": No
         environment = os.environ | repeatable(private) | brood.environment
         log = Path(private, "kernel.log")
         try:
-            asyncio.run(_execute(notebook, title, Path(path).parent, environment, log, advance, seconds))
-            left = brood.survivors(LEAVE_SECONDS)
+            await _execute(notebook, title, Path(path).parent, environment, log, advance, seconds)
+            left = await asyncio.to_thread(brood.survivors, LEAVE_SECONDS)
         except BaseException:
-            brood.survivors(HURRY_SECONDS)
-            brood.end()
+            await asyncio.to_thread(brood.survivors, HURRY_SECONDS)
+            await asyncio.to_thread(brood.end)
             raise
         if left:
             ended = brood.end()
@@ -88,25 +121,19 @@ async def _execute(notebook, title, folder, environment, log, advance, seconds):
         record_timing=False,
         store_widget_state=False,
     )
-    with _interruptible() as interrupted, open(log, "wb") as output:
+    with open(log, "wb") as output:
+        await manager.start_kernel(
+            extra_arguments=["--HistoryManager.hist_file=:memory:"],
+            cwd=str(folder),
+            env=environment,
+            stdout=output,
+            stderr=output,
+        )
         try:
-            await manager.start_kernel(
-                extra_arguments=["--HistoryManager.hist_file=:memory:"],
-                cwd=str(folder),
-                env=environment,
-                stdout=output,
-                stderr=output,
-            )
-            try:
-                async with _channels(client, manager, title, log):
-                    await _run_cells(client, notebook, title, advance)
-            finally:
-                await manager.shutdown_kernel()
-        except (ChapterError, asyncio.CancelledError):
-            # nbclient takes a cancelled cell for a dead kernel, so ask first whether we were told to stop.
-            if interrupted:
-                raise Interrupted(interrupted[0]) from None
-            raise
+            async with _channels(client, manager, title, log):
+                await _run_cells(client, notebook, title, advance)
+        finally:
+            await manager.shutdown_kernel()
 
 
 @asynccontextmanager
@@ -129,11 +156,12 @@ async def _channels(client, manager, title, log):
 @contextmanager
 def _interruptible():
     """Turn SIGINT and SIGTERM into the end of the current task; yields the signals that came."""
-    loop, task, received = asyncio.get_running_loop(), asyncio.current_task(), []
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    received: list[int] = []
 
     def stop(signum):
         received.append(signum)
-        if len(received) == 1:  # a second Ctrl-C must not disturb the shutdown that the first began
+        if task and len(received) == 1:  # a second Ctrl-C must not disturb the shutdown that the first began
             task.cancel()
 
     for signum in (signal.SIGINT, signal.SIGTERM):
@@ -149,7 +177,7 @@ async def _run_cells(client, notebook, title, advance):
     for index, number, cell in code_cells(notebook):
         advance(number - 1, cell.source.strip().split("\n")[0][:40])
         cell.execution_count, cell.outputs = None, []
-        replies = []
+        replies: list[dict] = []
         client.on_cell_executed = lambda *, execute_reply, replies=replies, **_: replies.append(execute_reply)
         where = {"cell": cell_name(notebook, index), "source": cell.source}
         try:

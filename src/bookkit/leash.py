@@ -87,7 +87,7 @@ class Brood:
 
     def end(self):
         """Kill whatever is left, and whatever that starts meanwhile; return the command lines."""
-        ended = {}
+        ended: dict[int, str] = {}
         while left := self.alive():
             for process in left:
                 ended.setdefault(process.pid, command_line(process))

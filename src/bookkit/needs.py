@@ -1,17 +1,22 @@
-"""What a chapter needs: an environment in which it prints the same everywhere, and for some cells hosts.
+"""What a chapter needs: an environment in which it prints the same everywhere, and for some cells a program or hosts.
 
-A cell tagged ``needs-hosts`` is executed everywhere and compared where this machine can make hosts. What uses hosts
-stands below ``if lab:``, so that it does nothing where there are none. The module is also a plugin that tells nbval
-both: ``pytest -p bookkit.needs --nbval``.
+A cell with a tag of ``TAGS`` is executed everywhere, and compared where this machine has what the tag names; elsewhere
+the cell says so in a sentence, or does nothing. Which programs there are stands in ``ranklab.programs``. The module is
+also a plugin that tells nbval both: ``pytest -p bookkit.needs --nbval``.
 """
 
 import functools
 import os
 import tempfile
 
+import pytest
+
+from bookkit.machine import places
 from bookkit.notebook import code_cells, read, tags
+from ranklab.programs import PROGRAMS, lacking
 
 NEEDS_HOSTS = "needs-hosts"
+TAGS = {program.tag for program in PROGRAMS if program.tag}
 REPEATABLE = {
     "IPP_NONINTERACTIVE": "1",  # ipyparallel then prints in the order of ranks, not of arrival
     "PYTHONHASHSEED": "0",
@@ -43,10 +48,24 @@ def can_make_hosts():
         return False
 
 
-def lacking_hosts(paths):
-    """The chapters among ``paths`` that need hosts, where this machine can make none."""
-    needing = [path for path in paths if any(NEEDS_HOSTS in tags(cell) for _, _, cell in code_cells(read(path)))]
-    return needing if needing and not can_make_hosts() else []
+def lack(tag):
+    """What this machine lacks for cells with a tag, as the end of "This machine …"; "" where it lacks nothing."""
+    if tag not in TAGS:
+        return ""
+    if tag == NEEDS_HOSTS:  # which may also be forbidden where all programs are there
+        return "" if can_make_hosts() else "makes no hosts (`make doctor` says why)"
+    found = [program for program in lacking() if program.tag == tag]
+    return " and ".join(f"has no {program.name} (sudo apt install {program.package})" for program in found)
+
+
+def unmet(paths):
+    """What this machine lacks for chapters, as ``{what it lacks: [the chapters]}``."""
+    found: dict[str, list] = {}
+    for path in paths:
+        asked = {tag for _, _, cell in code_cells(read(path)) for tag in tags(cell)}
+        for reason in filter(None, map(lack, sorted(asked))):
+            found.setdefault(reason, []).append(path)
+    return found
 
 
 def pytest_configure(config):
@@ -57,9 +76,15 @@ def pytest_configure(config):
     os.environ.update(repeatable(private.name))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """With ``-n auto`` as many chapters are compared at once as this machine has room for."""
+    return places()
+
+
 def pytest_collection_modifyitems(items):
-    """Leave the output of such cells uncompared where there are no hosts; nbval calls its cells items."""
+    """Leave the output of such cells uncompared where something lacks; nbval calls its cells items."""
     for item in items:
         cell = getattr(item, "cell", None)
-        if cell is not None and NEEDS_HOSTS in tags(cell) and not can_make_hosts():
+        if cell is not None and any(map(lack, tags(cell))):
             item.options["check"] = False

@@ -80,7 +80,7 @@ def _only(metadata, names):
 
 
 def _outputs(cell):
-    outputs = []
+    outputs: list[nbformat.NotebookNode] = []
     for output in cell.outputs:
         output = _output(output, cell.execution_count)
         if output is None:
@@ -115,7 +115,7 @@ def _output(output, count):
 
 def _identify(cells):
     """Give each cell an id: its own where valid and unique, else one that follows from its content."""
-    seen = set()
+    seen: set[str] = set()
     for cell in cells:
         if not VALID_ID.match(cell.get("id", "")) or cell.id in seen:
             cell.id = _new_id(cell, seen)

@@ -28,10 +28,10 @@ def read(path):
         raise BookError(f"{path} is not a notebook: {error}") from None
     if not isinstance(raw, dict) or raw.get("nbformat") != 4:
         raise BookError(f"{path} is not a notebook of format 4; open and save it in JupyterLab")
-    if error := next(iter_validate(_identified(raw), version=4, version_minor=5, relax_add_props=True), None):
-        place = "".join(f"[{step!r}]" for step in error.relative_path)
+    if wrong := next(iter_validate(_identified(raw), version=4, version_minor=5, relax_add_props=True), None):
+        place = "".join(f"[{step!r}]" for step in wrong.relative_path)
         raise BookError(
-            f"{path} is a damaged notebook, at {place or 'its top'}: {error.message}; take it from git again"
+            f"{path} is a damaged notebook, at {place or 'its top'}: {wrong.message}; take it from git again"
         )
     return rejoin_lines(nbformat.from_dict(raw))
 

@@ -1,4 +1,4 @@
-"""Progress of long work: a bar on a terminal, plain lines elsewhere (CI, a pipe, a log)."""
+"""Progress of long work: bars on a terminal, plain lines elsewhere (CI, a pipe, a log)."""
 
 import time
 from contextlib import contextmanager
@@ -21,13 +21,16 @@ def progress(title, total, unit):
         total: how many steps there are.
         unit: what a step is called, in the plural.
     """
-    shown = _bar if console.is_terminal else _lines
-    with shown(title, total, unit) as advance:
+    with board() as shown, shown(title, total, unit) as advance:
         yield advance
 
 
 @contextmanager
-def _bar(title, total, unit):
+def board():
+    """Room for several works side by side: yields what shows one of them, called and used as ``progress``."""
+    if not console.is_terminal:
+        yield _lines
+        return
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -37,8 +40,16 @@ def _bar(title, total, unit):
         TextColumn("{task.fields[what]}", style="dim", markup=False),
     )
     with Progress(*columns, console=console) as bars:
-        task = bars.add_task(title, total=total, unit=unit, what="")
-        yield lambda done, what="": bars.update(task, completed=done, what=what)
+
+        @contextmanager
+        def bar(title, total, unit):
+            task = bars.add_task(title, total=total, unit=unit, what="")
+            try:
+                yield lambda done, what="": bars.update(task, completed=done, what=what)
+            finally:
+                bars.stop_task(task)
+
+        yield bar
 
 
 @contextmanager

@@ -26,7 +26,7 @@ class Rule:
     look: Callable
 
 
-RULES = []
+RULES: list[Rule] = []
 
 
 def rule(name, mend):

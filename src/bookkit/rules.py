@@ -10,12 +10,15 @@ from pathlib import Path
 from bookkit import leaks
 from bookkit.execute import EXPECTED_ERROR
 from bookkit.needs import NEEDS_HOSTS
+from bookkit.needs import TAGS as NEEDS
 from bookkit.normalise import MEASURED
 from bookkit.notebook import cell_name, code_cells, read, tags
 from bookkit.rulebook import RULES, Finding, rule
+from ranklab.programs import PROGRAMS
 
+RUNS = r"""(?:\b(?:run|[Pp]open|call|check_call|check_output|system)\(\[? *f?["']|^ *!) *{}\b"""  # a program, by name
 HIDDEN = "hide-input"
-TAGS = {HIDDEN, EXPECTED_ERROR, MEASURED, NEEDS_HOSTS}
+TAGS = {HIDDEN, EXPECTED_ERROR, MEASURED, *NEEDS}
 MOST_BYTES = 300_000
 MOST_LINES = 20
 MOST_COLUMNS_FOLDED = 80
@@ -195,9 +198,25 @@ def needs_hosts(chapter):
     """The chapter runs to its end where the machine can make no hosts, so it has to know whether there are any."""
     asked = False
     for index, _, cell in chapter.code:
-        asked = asked or re.search(r"^\s*lab = ", cell.source, re.M)
+        asked = asked or bool(re.search(r"^\s*lab = ", cell.source, re.M))
         if NEEDS_HOSTS in tags(cell) and not asked:
             yield index, f"it is tagged {NEEDS_HOSTS}, and no cell so far has made lab"
+
+
+@rule("program", "tag the cell, and ask missing() of ranklab.programs, here or above, before the program runs")
+def program(chapter):
+    """A machine may lack a program that a cell runs: the cell says so, and its output is not compared there."""
+    above = ""
+    for index, _, cell in chapter.code:
+        above += cell.source
+        for known in PROGRAMS:
+            if known.tag in ("", NEEDS_HOSTS):
+                continue  # hosts have a rule of their own
+            runs = re.search(RUNS.format(known.name), cell.source, re.M)
+            if runs and known.tag not in tags(cell):
+                yield index, f"it runs {known.name} and is not tagged {known.tag}"
+            if known.tag in tags(cell) and f'missing("{known.name}")' not in above:
+                yield index, f"it is tagged {known.tag}, and no cell so far has asked whether {known.name} is there"
 
 
 @rule("exercise", "write one, and a solution below it; CONTRIBUTING.md shows how")

@@ -22,10 +22,9 @@ from .rank.device import device
 from .rank.meter import meter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+    from . import check
     from .lab.lab import Lab
-    from .world import World
+    from .starting import start
 
 __all__ = [
     "RankError",
@@ -43,58 +42,6 @@ __all__ = [
     "timeline",
     "torchrun",
 ]
-
-
-def start(
-    size: int | None = None,
-    *,
-    nodes: Sequence[int] | None = None,
-    link: str | None = None,
-    delay: str = "0ms",
-    timeout: float = 60.0,
-    launcher: str | None = None,
-    engines: str | None = None,
-    **elsewhere: Any,
-) -> World:
-    """Start ranks on this machine and point ``%%px`` at them.
-
-    Args:
-        size: number of ranks on one node; 4 where nothing is said.
-        nodes: processes on each node, for example ``[2, 1]``; the nodes are laid out on this machine.
-        link: makes each node a host with a name and an address, joined to the others at this rate: ``"1gbit"``.
-            Where this machine allows no hosts, one sentence says so, and nodes are as without it.
-        delay: how long a packet is under way on the link, ``"2ms"``.
-        timeout: seconds after which a ``%%px`` cell counts as hung.
-        launcher: "fork" (one process imports torch and becomes every rank), "spawn" (every rank imports torch for
-            itself); left out, what is right on this machine.
-        engines: "slurm", "ssh" or "mpi": ipyparallel's own launchers, for more than one machine.
-        elsewhere: ``hosts``, ``address`` and ``options`` of :class:`ranklab.engines.elsewhere.Elsewhere`, with
-            ``engines``.
-
-    Returns:
-        The running :class:`ranklab.world.World`; the same one again where it is asked for twice.
-
-    Raises:
-        WorldError: a size that makes no sense, or other ranks are still running in this notebook.
-        RanklabError: the ranks did not come up.
-
-    Used in every chapter, first in *your-first-ranks*::
-
-        world = ranklab.start(4)
-    """
-    # Here, because it loads ipyparallel: importing ranklab stays cheap.
-    from .starting import start as start_world
-
-    return start_world(
-        size,
-        nodes=nodes,
-        link=link,
-        delay=delay,
-        timeout=timeout,
-        launcher=launcher,
-        engines=engines,
-        **elsewhere,
-    )
 
 
 def hosts(
@@ -129,13 +76,22 @@ def hosts(
     return Lab(count, Link(read_rate(link), read_delay(delay)), names, subnet)
 
 
-def __getattr__(name: str):
-    """Load the graders when they are first used: they need ipyparallel, which ``import ranklab`` does not load."""
-    if name == "check":
-        import importlib
+def __getattr__(name: str) -> Any:
+    """Load what needs ipyparallel when it is first used, so that importing ranklab stays cheap."""
+    if name == "start":
+        from .starting import start
 
-        return importlib.import_module(".check", __name__)
+        return start
+    if name == "check":
+        from importlib import import_module
+
+        return import_module(".check", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Offer what ``__all__`` says, the graders among it, and none of the modules that the package is made of."""
+    return sorted(__all__)
 
 
 def _px_before_start(line: str = "", cell: str = "") -> None:

@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
     options = parser.parse_args(arguments)
     if not options.json and sys.stderr.isatty():
-        print("Looking at this machine, half a minute at most …", file=sys.stderr)
+        print("Looking at this machine, half a minute, longer where others take its processors …", file=sys.stderr)
     findings = examine()
     if options.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))

@@ -1,7 +1,7 @@
 """Is this machine ready? Every check with its finding and its mend; ``python -m ranklab doctor`` prints them.
 
 The checks that talk run in processes of their own under a deadline, so the doctor comes back within half a minute
-whatever is broken.
+whatever is broken; on a machine whose processors others take, within a minute and a half.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,15 +26,19 @@ from .engines.choice import BASE_MB, RANK_MB, choose_launcher
 from .errors import NoHosts
 from .lab.lab import Lab
 from .layout import IMPATIENT, LOOPBACK, places
+from .programs import lacking
 from .system import leftovers
+from .system.backends import BACKENDS, ON_CPUS, ON_GPUS, Backend, interfaces
 from .system.gpus import visible_gpus
 from .system.memory import free_memory_mb
 from .system.ports import reserve_port
+from .system.trial import finish
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 TESTED = "2.13"
 DEADLINE = 20.0
-SHARED_MB = 256  # NCCL and data loaders share memory there; Docker's own choice is 64
+LOOK_AGAIN = "Look again when the machine has time; `top` shows what runs."
+SHARED_MB = 256  # ranks on GPUs and data loaders share memory there; Docker's own choice is 64
 SOCKET_ROOM = 60  # characters a temporary folder may have: the path of a Unix socket ends at 107
 
 
@@ -65,8 +68,8 @@ def examine() -> list[Finding]:
     Used by ``python -m ranklab doctor`` and on the setup page.
     """
     checks: list[Callable[[], Finding]] = [
-        *(_python, _torch, _cores, _memory, _gpus, _gloo, _nccl, _ranks),
-        *(_name, _interfaces, _hosts, _shared_memory, _ports, _files, _temporary, _home, _leftovers),
+        *(_python, _torch, _cores, _memory, _gpus, *map(_talk, BACKENDS), _ranks),
+        *(_name, _interfaces, _hosts, _programs, _shared_memory, _ports, _files, _temporary, _home, _leftovers),
     ]
     with ThreadPoolExecutor(len(checks)) as threads:
         return list(threads.map(_guarded, checks))
@@ -114,7 +117,7 @@ def _memory() -> Finding:
 def _gpus() -> Finding:
     count = visible_gpus()
     if not count:
-        return Finding("GPUs", OK, "none: the ranks use the CPU and gloo.")
+        return Finding("GPUs", OK, f"none: the ranks use the CPU and {ON_CPUS.title}.")
     asked = ["nvidia-smi", "--query-compute-apps=used_memory", "--format=csv,noheader"]
     users = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False).stdout.split("\n")
     busy = len([line for line in users if line.strip()])
@@ -124,32 +127,34 @@ def _gpus() -> Finding:
     return Finding("GPUs", OK, said)
 
 
-def _gloo() -> Finding:
-    return _all_reduce("gloo", 2)
+def _talk(backend: Backend) -> Callable[[], Finding]:
+    """Return the check that lets ranks talk over a backend."""
+
+    def check() -> Finding:
+        size = 2 if backend.device == "cpu" else min(2, visible_gpus())
+        return _all_reduce(backend, size) if size else Finding(backend.name, OK, "no GPU, so not tried.")
+
+    check.__name__ = backend.name
+    return check
 
 
-def _nccl() -> Finding:
-    count = visible_gpus()
-    return _all_reduce("nccl", min(count, 2)) if count else Finding("nccl", OK, "no GPU, so not tried.")
-
-
-def _all_reduce(backend: str, size: int) -> Finding:
+def _all_reduce(backend: Backend, size: int) -> Finding:
     """Let processes add up numbers, as torchrun would start them."""
     with reserve_port() as port:
         ranks = []
         for place in places([size]):
             environment = {**os.environ, **place.environment("127.0.0.1", port.getsockname()[1])}
-            environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
+            environment |= interfaces(LOOPBACK)
             environment.setdefault(*IMPATIENT)
-            program = [sys.executable, "-m", "ranklab.rank.probe", backend]
+            program = [sys.executable, "-m", "ranklab.rank.probe", backend.name]
             ranks.append(subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True))
-        problem = _finish(ranks)
-    if problem:
-        mend = (
-            "Try `NCCL_P2P_DISABLE=1`, then `NCCL_DEBUG=INFO`." if backend == "nccl" else "Is a firewall on loopback?"
-        )
-        return Finding(backend, PROBLEM, f"all_reduce on {size} ranks failed: {problem}", mend)
-    return Finding(backend, OK, f"all_reduce on {size} ranks gives the exact numbers.")
+        trial = finish(ranks, DEADLINE)
+    what = f"all_reduce on {size} ranks"
+    if trial.busy:
+        return Finding(backend.name, WARNING, f"{what} {trial.problem}", LOOK_AGAIN)
+    if trial.problem:
+        return Finding(backend.name, PROBLEM, f"{what} failed: {trial.problem}", backend.try_next)
+    return Finding(backend.name, OK, f"{what} gives the exact numbers.")
 
 
 def _ranks() -> Finding:
@@ -157,26 +162,12 @@ def _ranks() -> Finding:
     program = "import ranklab, os\nwith ranklab.start(2) as w: w.push(x=1); assert w.pull('x') == [1, 1]"
     quiet = {**os.environ, "IPP_NONINTERACTIVE": "1"}
     child = subprocess.Popen([sys.executable, "-c", program], env=quiet, stderr=subprocess.PIPE, text=True)
-    problem = _finish([child])
-    if problem:
-        return Finding("ranks", PROBLEM, f"do not start: {problem}", "Mend the problems above, then look again.")
+    trial = finish([child], DEADLINE)
+    if trial.busy:
+        return Finding("ranks", WARNING, f"starting two {trial.problem}", LOOK_AGAIN)
+    if trial.problem:
+        return Finding("ranks", PROBLEM, f"do not start: {trial.problem}", "Mend the problems above, then look again.")
     return Finding("ranks", OK, f"two start, answer and stop ({choose_launcher(None)[0]}).")
-
-
-def _finish(children: list[subprocess.Popen]) -> str:
-    """Wait for processes under the deadline; return what went wrong, "" where nothing did."""
-    deadline = time.monotonic() + DEADLINE
-    problem = ""
-    for child in children:
-        try:
-            _, said = child.communicate(timeout=max(0.1, deadline - time.monotonic()))
-            if child.returncode and not problem:
-                problem = " ".join(said.strip().splitlines()[-1:]) or f"exit status {child.returncode}"
-        except subprocess.TimeoutExpired:
-            problem = problem or f"no answer within {DEADLINE:g} s."
-            child.kill()
-            child.communicate()
-    return problem
 
 
 def _name() -> Finding:
@@ -216,13 +207,24 @@ def _hosts() -> Finding:
     return Finding("hosts", OK, f"nodes can be hosts of their own, with a link of a set rate{missing}.")
 
 
+def _programs() -> Finding:
+    """Look for the programs that cells run."""
+    missing = [program for program in lacking() if program.tag]
+    if not missing:
+        return Finding("programs", OK, "all that cells run is there.")
+    names = ", ".join(program.name for program in missing)
+    without = "; ".join(dict.fromkeys(program.without for program in missing))
+    packages = " ".join(dict.fromkeys(program.package for program in missing))
+    return Finding("programs", WARNING, f"no {names}: {without}.", f"sudo apt install {packages}")
+
+
 def _shared_memory() -> Finding:
     folder = Path("/dev/shm")
     if not folder.is_dir():
-        return Finding("/dev/shm", OK, "is not there; gloo does not need it.")
+        return Finding("/dev/shm", OK, f"is not there; {ON_CPUS.title} does not need it.")
     total = shutil.disk_usage(folder).total >> 20
     if total < SHARED_MB:
-        mend = "Data loaders with workers, and NCCL, may fail: docker run --shm-size=1g."
+        mend = f"Data loaders with workers, and {ON_GPUS.title}, may fail: docker run --shm-size=1g."
         return Finding("/dev/shm", WARNING, f"holds {total} MB only.", mend)
     return Finding("/dev/shm", OK, f"holds {total} MB.")
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from .state import RankState
+
 ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 LIMIT = 20_000
 
@@ -27,7 +29,7 @@ class RankOutcome:
         state: "done", "raised", "died", "lost" (its partner died) or "freed" (stopped by ranklab because another rank
             was in trouble).
         note: a few words beside the state, for example how a rank died.
-        place: what its watchdog told before it was freed; None where it gave no answer or nobody asked.
+        seen: what its watchdog told before it was freed; None where it gave no answer or nobody asked.
         exit_code: how its process ended, where it died and this is known.
         last_line: the line of the cell in which it died, 0 where that is not known.
         last_words: what compiled code in it wrote to stderr before it died.
@@ -43,7 +45,7 @@ class RankOutcome:
     traceback: list[str] = field(default_factory=list)
     state: str = "done"
     note: str = ""
-    place: dict | None = None
+    seen: RankState | None = None
     exit_code: int | None = None
     last_line: int = 0
     last_words: str = ""

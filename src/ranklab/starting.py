@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .cells.nodemap import headline
 from .engines.choice import check_elsewhere
 from .errors import WorldError
-from .lab.rates import read_links
+from .lab.rates import Link, read_links
 from .layout import read_layout
 from .live import publish
 from .magics import register
@@ -21,27 +21,100 @@ def start(
     nodes: Sequence[int] | None = None,
     link: str | None = None,
     delay: str = "0ms",
-    timeout: float = TIMEOUT,
+    deadline: float | None = None,
     launcher: str | None = None,
     engines: str | None = None,
-    **elsewhere: Any,
+    hosts: Mapping[str, int] | None = None,
+    address: str = "",
+    options: Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    **unknown: Any,
 ) -> World:
-    """Start ranks: :func:`ranklab.start`, which has the arguments, the errors and the chapter."""
-    check_elsewhere(engines, elsewhere)
-    hosts = elsewhere.get("hosts")
+    """Start ranks on this machine and point ``%%px`` at them.
+
+    Args:
+        size: number of ranks on one node, 4 by default.
+        nodes: processes on each node, for example ``[2, 1]``; the nodes are laid out on this machine.
+        link: makes each node a host with a name and an address, joined to the others at this rate: ``"1gbit"``.
+            Where this machine allows no hosts, one sentence says so, and nodes are as without it.
+        delay: how long a packet is under way on the link, ``"2ms"``.
+        deadline: seconds after which a ``%%px`` cell counts as hung, 60 by default.
+        launcher: "fork" (one process imports torch and becomes every rank) or "spawn" (every rank imports torch for
+            itself); by default what is right on this machine.
+        engines: "slurm", "ssh" or "mpi": ipyparallel's own launchers, for more than one machine.
+        hosts: with ``engines="ssh"``, the ranks of each host: ``{"computer1": 2, "computer2": 1}``.
+        address: with ``engines``, an address of this machine that the hosts can reach; encryption is on then.
+        options: with ``engines``, further traits of ipyparallel's launcher: ``{"queue": "debug"}``.
+        timeout: the former name of ``deadline``.
+        unknown: refused, with the name that is meant.
+
+    Returns:
+        The running :class:`ranklab.world.World`; the same one again where it is asked for twice.
+
+    Raises:
+        WorldError: a size that makes no sense, or other ranks are still running in this notebook.
+        RanklabError: the ranks did not come up.
+
+    Used in every chapter, first in *your-first-ranks*::
+
+        world = ranklab.start(4)
+    """
+    elsewhere = {"hosts": hosts, "address": address, "options": options}
+    given = {name: value for name, value in elsewhere.items() if value}
+    check_elsewhere(engines, given | unknown)
     layout = read_layout(nodes=list(hosts.values())) if hosts else read_layout(size, nodes)
     links = read_links(link, delay, layout if nodes is not None and not engines else ())
-    before = latest()
-    if before is not None and before.running:
-        running = headline(before.nodes)
-        if before.nodes != layout or engines or len(before.links) != len(links):
-            raise WorldError(f"This notebook already has {running}. Call world.stop() first, then start again.")
-        before.timeout = timeout
-        if links:
-            before.processes.network.set(links)
-        publish({"text/plain": f"Already running: {running}. world.restart() makes new ones."})
-        return before
-    world = World(layout, timeout, launcher, engines, elsewhere, links)
+    seconds = read_deadline(deadline, timeout)
+    running = latest()
+    if running is not None and running.running:
+        return _again(running, layout, links, seconds, launcher, engines)
+    world = World(layout, seconds, launcher, engines, given, links)
     make_current(world)
     register()
+    return world
+
+
+def read_deadline(deadline: object, timeout: object = None) -> float:
+    """Return the seconds after which a cell counts as hung.
+
+    Args:
+        deadline: what was asked for, None for the default.
+        timeout: the same under its former name.
+
+    Raises:
+        WorldError: both were given, or what was given is no number of seconds.
+    """
+    if deadline is not None and timeout is not None:
+        raise WorldError("Give either deadline= or timeout=, its former name, not both.")
+    seconds = TIMEOUT if deadline is None and timeout is None else deadline if timeout is None else timeout
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+        raise WorldError(f"deadline takes seconds, for example start(4, deadline=10), not {seconds!r}.")
+    return seconds
+
+
+def _again(
+    world: World,
+    layout: Sequence[int],
+    links: Sequence[Link],
+    deadline: float,
+    launcher: str | None,
+    engines: str | None,
+) -> World:
+    """Return the world that runs already, where it is what was asked for.
+
+    Raises:
+        WorldError: something else was asked for, which takes new ranks.
+    """
+    told = headline(world.nodes)
+    if world.nodes != tuple(layout) or engines or len(world.links) != len(links):
+        raise WorldError(f"This notebook already has {told}. Call world.stop() first, then start again.")
+    if launcher not in (None, world.launcher):
+        raise WorldError(
+            f'This notebook already has {told}, started with launcher="{world.launcher}". '
+            "Call world.stop() first, then start again."
+        )
+    world.timeout = deadline
+    if links:
+        world.processes.network.set(links)
+    publish({"text/plain": f"Already running: {told}. world.restart() makes new ones."})
     return world

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .cells import cell as cells
 from .cells.nodemap import headline, html_map, text_map
+from .cells.presses import Presses
 from .cells.recovery import regroup
 from .engines.choice import FORK
 from .engines.processes import Processes
@@ -144,13 +145,14 @@ class World:
         """Set variables on every rank; each rank gets its own copy of the values."""
         self._answers(self._everyone().push(variables, block=False))
 
-    def call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
-        """Call a function on every rank under a deadline; the graders use it.
+    def _call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
+        """Call a function on every rank under a deadline of seconds that they can use; the graders use it.
 
         Args:
             function: called with the arguments on each rank.
             arguments: sent to every rank.
-            timeout: seconds until the call counts as hung; the world's deadline where nothing is said.
+            timeout: seconds until the call counts as hung, counted while the ranks could work: a busy machine must not
+                turn a right answer down. The world's deadline where nothing is said.
 
         Returns:
             The results in rank order and "", or an empty list and a sentence on what went wrong first.
@@ -163,7 +165,8 @@ class World:
             replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
             return replies
 
-        outcome = cells.run(self, send, timeout or self.timeout, Live())
+        with Presses() as presses:
+            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses, fair=True)
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""
@@ -215,7 +218,7 @@ class World:
         alive = self.processes.alive()
         dead = [rank for rank in range(self.size) if rank not in alive]
         if dead:
-            regroup(self)
+            regroup(self.processes)
             self.processes.replace(dead)
 
     def _everyone(self) -> ipp.DirectView:

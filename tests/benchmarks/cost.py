@@ -1,8 +1,8 @@
 """Whether two numbers predict what an all_reduce takes: ``python -m tests.benchmarks.cost``, part of ``make bench``.
 
 Ranks are timed at sizes up to 4 MB, and t = fixed + slope × size is fitted with equal weight for every relative error,
-as the chapter *cost-of-talking* does it (which, being short, takes the shortest turns of loopback). The line then
-predicts what it was not fitted to: one all_reduce of 16 MB, and twenty in a row of 0.1, 0.2, … 2 MB. On this machine's
+as the chapter *cost-of-talking* does it (which, being short, takes the fastest turns). The line then predicts what it
+was not fitted to: one all_reduce of 16 MB, and twenty in a row of 0.1, 0.2, … 2 MB. On this machine's
 loopback, and with two ranks on each of two hosts and 500 Mbit/s between them. Ranks that have no core each are measured
 and not judged.
 

@@ -4,7 +4,6 @@ from bookkit.__main__ import main
 from bookkit.build import staged
 
 
-@pytest.mark.slow
 def test_a_site_is_built_from_stored_outputs_and_leaks_nothing(book, make, capsys):
     book.add("chapter", make.clean())
     assert main(["--root", str(book.root), "build"]) == 0
@@ -22,7 +21,6 @@ def test_a_site_is_built_from_stored_outputs_and_leaks_nothing(book, make, capsy
     assert main(["--root", str(book.root), "check"]) == 0
 
 
-@pytest.mark.slow
 def test_a_warning_is_an_error_and_is_shown(book, make, capsys):
     notebook = make.clean()
     notebook.cells[0].source = "# A chapter\n\n[to nowhere](nowhere.md)"
@@ -32,7 +30,6 @@ def test_a_warning_is_an_error_and_is_shown(book, make, capsys):
     assert (book.root / "_build" / "book" / "log.txt").exists()
 
 
-@pytest.mark.slow
 def test_run_executes_a_copy_and_builds_from_what_it_prints(book, capsys):
     path = book.run("chapter", "print(6 * 7)", "open('left.txt', 'w').close()")
     before = path.read_bytes()

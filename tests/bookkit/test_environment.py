@@ -2,7 +2,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import venv
 from pathlib import Path
 
@@ -96,22 +95,6 @@ def test_ctrl_c_ends_with_a_sentence_and_leaves_no_pip(tmp_path):
     assert making.returncode == 130
 
 
-def test_a_long_silence_of_pip_is_counted_in_seconds(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    python = slow_pip(tmp_path)
-    Path(python).write_text("#!/bin/sh\necho Downloading torch\nsleep 2.5\n")
-    assert environment.pip_install(python, []) == 0
-    shown = capsys.readouterr().out
-    assert "Downloading torch (0 s)" in shown
-    assert "Downloading torch (2 s)" in shown
-
-
-def test_beats_come_without_waiting_where_there_are_lines():
-    started = time.monotonic()
-    assert list(environment.beats(["one\n", "two\n"])) == ["one\n", "two\n"]
-    assert time.monotonic() - started < 1
-
-
 def test_through_a_pipe_the_reason_stands_before_the_refusal(tmp_path):
     python = slow_pip(tmp_path)
     Path(python).write_text("#!/bin/sh\necho 'ERROR: no space'\nexit 1\n")
@@ -147,7 +130,7 @@ def test_an_environment_without_the_packages_gets_their_names_and_the_command(tm
 
 def test_what_the_verbs_do_without_may_be_missing(existing, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    assert environment.main(["--existing", existing("#!/bin/sh\necho 3.12\necho playwright ruff\n")]) == 0
+    assert environment.main(["--existing", existing("#!/bin/sh\necho 3.12\necho playwright ruff mypy\n")]) == 0
 
 
 def test_the_module_of_every_requirement_is_known(monkeypatch):

@@ -21,12 +21,30 @@ def typed(*words):
 
 def test_a_slip_in_the_chapters_is_told_before_the_tests_run():
     commands = typed("test")
-    assert commands.index("bookkit chapters") < commands.index("pytest tests/ranklab") < commands.index("--nbval")
+    assert commands.index("bookkit chapters") < commands.index("tests/ranklab") < commands.index("--nbval")
+
+
+def test_what_is_timed_runs_beside_nothing():
+    beside, alone = (line for line in typed("test").splitlines() if "tests/ranklab" in line)
+    assert "-n auto --dist loadfile" in beside and '-m "not alone"' in beside
+    assert "-n auto" not in alone and "-m alone" in alone
+
+
+def test_one_file_of_tests_runs_without_chapters():
+    commands = typed("test", "T=tests/ranklab/test_layout.py::test_it")
+    assert 'pytest "tests/ranklab/test_layout.py::test_it"' in commands
+    assert "chapters" not in commands and "--nbval" not in commands
+
+
+def test_quick_leaves_out_whatever_starts_something():
+    commands = typed("quick")
+    assert '-m "not ranks and not hosts and not site and not build and not alone"' in commands
+    assert "--nbval" not in commands
 
 
 def test_one_chapter_is_compared_without_the_tests():
     commands = typed("test", "CH=meeting-up")
-    assert "pytest tests/ranklab" not in commands
+    assert "tests/ranklab" not in commands
     assert commands.count("bookkit chapters meeting-up") == 2
 
 

@@ -19,6 +19,43 @@ def hosts(monkeypatch):
     return lambda can: monkeypatch.setattr(needs, "can_make_hosts", lambda: can)
 
 
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """Take all programs from this machine but those that are named."""
+    folder = tmp_path / "programs" / "bin"
+    folder.mkdir(parents=True)
+
+    def only(*names):
+        for name in names:
+            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", str(folder))
+
+    return only
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_a_cell_that_needs_a_program_is_compared_where_it_is(make, programs, can):
+    programs(*["ping"] if can else [])
+    items = [SimpleNamespace(cell=make.code("1", metadata={"tags": ["needs-ping"]}), options={"check": True})]
+    needs.pytest_collection_modifyitems(items)
+    assert items[0].options["check"] is can
+
+
+def test_what_a_machine_lacks_is_told_with_the_chapters_that_want_it(book, hosts, programs):
+    hosts(False)
+    programs()
+    both = book.run("both", "1", "2", tags=["needs-hosts", "needs-ping"])
+    one = book.run("one", "1", tags=["needs-ping"])
+    assert needs.unmet([book.run("plain", "1"), both, one]) == {
+        "makes no hosts (`make doctor` says why)": [both],
+        "has no ping (sudo apt install iputils-ping)": [both, one],
+    }
+    programs("ping")
+    hosts(True)
+    assert needs.unmet([both, one]) == {}
+
+
 @pytest.mark.parametrize("can", [True, False])
 def test_a_cell_that_needs_hosts_is_compared_where_there_are_hosts(make, hosts, can):
     hosts(can)
@@ -33,8 +70,8 @@ def test_the_chapters_that_lack_hosts(book, hosts, can):
     hosts(can)
     plain = book.run("plain", "1")
     needing = book.run("needing", "2", tags=["needs-hosts"])
-    assert needs.lacking_hosts([plain, needing]) == ([] if can else [needing])
-    assert needs.lacking_hosts([plain]) == []
+    assert needs.unmet([plain, needing]) == ({} if can else {needs.lack("needs-hosts"): [needing]})
+    assert needs.unmet([plain]) == {}
 
 
 @pytest.mark.parametrize("error", [ranklab.WorldError, ranklab.RanklabError])

@@ -6,8 +6,6 @@ pixels of figures, metadata, counts.
 
 from pathlib import Path
 
-import pytest
-
 from bookkit.chapters import chapters
 from bookkit.execute import execute
 from bookkit.normalise import comparable
@@ -20,8 +18,6 @@ def test_the_book_has_chapters():
     assert chapters(ROOT)
 
 
-@pytest.mark.ranks
-@pytest.mark.slow
 def test_recording_again_gives_the_same_bytes():
     chapter = ROOT / "book" / "ranks" / "rank-local-rank-world-size.ipynb"
     stored = read(chapter)

@@ -240,6 +240,24 @@ def test_needs_hosts(findings):
     assert findings(tag("lab = world.hosts")) == {}
 
 
+def test_program(findings):
+    def write(source, tags, above="x = 1"):
+        def change(notebook):
+            notebook.cells[1].source = above
+            notebook.cells[2].source = f"{source}\nassert x"
+            notebook.cells[2].metadata.tags = tags
+
+        return change
+
+    runs = 'lab[0].run("ping -c 3 computer2")  # noqa: F821'
+    (untagged,) = findings(write(runs, []))["program"]
+    assert untagged.found == "it runs ping and is not tagged needs-ping"
+    (unasked,) = findings(write(runs, ["needs-ping"]))["program"]
+    assert unasked.found.endswith("no cell so far has asked whether ping is there")
+    assert findings(write(runs, ["needs-ping"], 'x = missing("ping")')) == {}
+    assert findings(write("assert 'ping pong' != '# ping'", [])).get("program") is None
+
+
 def test_exercise(findings):
     (none,) = findings(lambda notebook: notebook.cells[0].update(source="# A chapter"))["exercise"]
     assert none.found == "there is no exercise"

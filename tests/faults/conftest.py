@@ -29,9 +29,9 @@ def figures():
     return lambda *line: FIGURES.append(Figure(*line))
 
 
-@pytest.fixture(scope="module", params=[2, 3, 4], ids=lambda size: f"{size} ranks")
+@pytest.fixture(scope="module", params=[3], ids=lambda size: f"{size} ranks")
 def notebook(request):
-    """A notebook with two, three or four ranks, shared by the faults of a module."""
+    """A notebook with three ranks, or as many as a test says, shared by the faults of a module."""
     notebook = Notebook()
     notebook.size = request.param
     assert notebook.run("import ranklab").error is None
@@ -39,6 +39,17 @@ def notebook(request):
     assert started.error is None, started.error
     yield notebook
     notebook.run("world.stop()")
+
+
+def pytest_collection_modifyitems(items):
+    """Try each fault on the numbers of ranks that it names."""
+
+    def wanted(item):
+        given = getattr(item, "callspec", None)
+        fault = given and given.params.get("fault")
+        return not fault or given.params["notebook"] in fault.sizes
+
+    items[:] = filter(wanted, items)
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,14 +12,14 @@ from pathlib import Path
 import psutil
 import pytest
 from faults_catalogue import RIGHT, SETUP, START
-from support import owner, processes_of
+from support import owner, processes_of, stopwatch
 
 from ranklab import live
 from ranklab.cells import cell as cells
+from ranklab.cells import remains
+from ranklab.errors import RankTimeout
 from ranklab.layout import name_ranks
 from ranklab.system import leftovers, memory
-
-pytestmark = pytest.mark.ranks
 
 
 def right(notebook) -> None:
@@ -56,7 +57,7 @@ def memory_limit(notebook):
 def test_a_memory_limit_is_told(notebook, memory_limit, monkeypatch, figures):
     assert notebook.px(SETUP).error is None
     if memory_limit is None:  # nobody may limit memory here: the system's counter is played, the kill is real
-        monkeypatch.setattr(cells, "shortage", lambda before: "it reached its memory limit of 256 MB.")
+        monkeypatch.setattr(remains, "shortage", lambda before: "it reached its memory limit of 256 MB.")
         fault = "if rank == 1:\n    os.kill(os.getpid(), signal.SIGKILL)"
     else:
         fault = "if rank == 1:\n    held = torch.ones(1 << 27)"
@@ -92,6 +93,35 @@ def test_a_hundred_megabytes_in_one_print(notebook):
 
 
 @pytest.fixture
+def starved(notebook):
+    """Ranks that get a few hundredths of one processor: six other programs have it, and come first."""
+    core = min(os.sched_getaffinity(0))
+    burn = f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"
+    others = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(6)]
+    processes = notebook.names["world"].processes
+    for rank in range(notebook.size):
+        for thread in map(int, os.listdir(f"/proc/{processes.pid(rank)}/task")):
+            os.sched_setaffinity(thread, {core})
+            os.setpriority(os.PRIO_PROCESS, thread, 16)
+    yield
+    for other in others:
+        other.kill()
+        other.wait()
+    notebook.run("world.restart()")  # an ordinary user may not make a process come first again
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="Linux chooses the processor of a thread")
+def test_ranks_that_get_no_processor_are_waited_for_and_keep_their_variables(notebook, request):
+    assert notebook.px(f"{SETUP}\n{START}\nkept = rank", "--timeout 60").error is None
+    request.getfixturevalue("starved")
+    shown = notebook.px("if rank != 1:\n    dist.all_reduce(torch.ones(1))\nelse:\n    while True: pass", "--timeout 5")
+    assert isinstance(shown.error, RankTimeout)
+    assert "was ended" not in shown.text, shown.text
+    assert notebook.names["world"].pull("kept") == list(range(notebook.size))
+    right(notebook)
+
+
+@pytest.fixture
 def interruptible():
     """Python's own handler, as a kernel has it: a shell's background job, as these tests may be, ignores SIGINT."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -106,7 +136,7 @@ def test_the_reader_presses_stop(notebook, figures, interruptible):
 
     def notebook_waits_for_the_others_only() -> bool:
         frame = sys._current_frames()[threading.main_thread().ident]
-        while frame is not None and frame.f_code.co_name != "_wait":
+        while frame is not None and frame.f_code.co_name != "wait_for":
             frame = frame.f_back
         return frame is not None and frame.f_locals["replies"][1].done()
 
@@ -150,6 +180,54 @@ def test_the_reader_presses_stop_while_the_cell_is_sent(notebook, monkeypatch, i
     right(notebook)
 
 
+def test_a_second_press_while_ranks_are_freed_changes_nothing(notebook, monkeypatch, interruptible):
+    assert notebook.px(f"{SETUP}\n{START}\nkept = 7").error is None
+    panels = []
+    monkeypatch.setattr(live.Live, "finish", lambda self, bundle, metadata=None: panels.append(bundle["text/plain"]))
+    world, free = notebook.names["world"], cells.free
+    pressed = []
+
+    def press_again(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        ended = free(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        pressed.extend(["while ranks are freed", "and after"])
+        return ended
+
+    def press() -> None:
+        while not str((world.processes.ask(0, "where") or {}).get("call")).endswith("all_reduce"):
+            time.sleep(0.01)
+        pressed.append("first")
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(cells, "free", press_again)
+    thread = threading.Thread(target=press)
+    thread.start()
+    shown = notebook.px("if rank != 1:\n    dist.all_reduce(torch.ones(1))", "--timeout 60")
+    thread.join()
+    assert pressed == ["first", "while ranks are freed", "and after"]
+    assert str(shown.error).startswith("You stopped the cell: "), shown
+    assert [panel.splitlines()[0] for panel in panels] == [str(shown.error)]
+    monkeypatch.undo()
+    assert world.pull("kept") == [7] * notebook.size
+    right(notebook)
+
+
+def test_a_press_that_comes_too_late_for_its_cell_stops_those_after_it(notebook, monkeypatch, interruptible):
+    wait = cells.wait_for
+
+    def press_then_say(*arguments):
+        reason = wait(*arguments)
+        os.kill(os.getpid(), signal.SIGINT)
+        return reason
+
+    monkeypatch.setattr(cells, "wait_for", press_then_say)
+    shown = notebook.px("print('done')")
+    assert isinstance(shown.error, KeyboardInterrupt)
+    assert "done" in shown.text
+
+
+@pytest.mark.parametrize("notebook", [2, 3, 4], indirect=True, ids=lambda size: f"{size} ranks")
 def test_while_a_cell_runs_the_display_says_where_each_rank_is(notebook, monkeypatch):
     monkeypatch.setattr(live, "_audience", lambda: "notebook")
     shown = []
@@ -172,28 +250,29 @@ def test_a_killed_helper_is_told_and_the_next_cell_starts_anew(notebook, who, fi
     processes = notebook.names["world"].processes
     pid = processes._server.pid if who == "fork server" else processes._cluster.controller.pid
     fault = f"if rank == 0:\n    os.kill({pid}, signal.SIGKILL)\nwhile True:\n    pass"
-    began = time.monotonic()
+    began, clock = time.monotonic(), stopwatch()
     shown = notebook.px(fault, "--timeout 20")
     reported = time.monotonic()
+    assert clock() < 8
     assert shown.error is not None
     assert "was killed" in shown.text
     assert "starts all ranks again" in shown.text
     right(notebook)
     figures(f"{who} killed", notebook.size, reported - began, time.monotonic() - reported, "none")
-    assert reported - began < 8
 
 
 def test_a_killed_kernel_leaves_nothing(notebook, figures):
     process, home = owner("world.view([0, 1]).execute('while True: pass', block=False); time.sleep(600)")
     ours = processes_of(home)
     assert len(ours) >= 4  # the fork server, two ranks, the controller
-    began = time.monotonic()
+    began, clock = time.monotonic(), stopwatch()
     process.kill()
-    process.wait(10)
-    left = psutil.wait_procs(ours, timeout=5)[1]
+    process.wait(60)
+    left = ours
+    while left and clock() < 5:
+        left = psutil.wait_procs(left, timeout=1)[1]
     gone = time.monotonic()
     assert [entry for entry in left if entry.is_running() and entry.status() != psutil.STATUS_ZOMBIE] == []
-    assert gone - began < 5
     right(notebook)  # another notebook's ranks are not touched
     figures("kernel killed (report: nothing left)", notebook.size, gone - began, time.monotonic() - gone, "other's")
 

@@ -1,20 +1,21 @@
-"""Every fault on two, three and four ranks: what is told, how fast, and what is left afterwards."""
+"""Every fault on three ranks, on two and four where its words depend on it: what is told, how fast, what is left."""
 
 import re
 import time
 
 import pytest
-from faults_catalogue import FAULTS, RIGHT, SETUP, START
+from faults_catalogue import ANY, FAULTS, RIGHT, SETUP, START
 from support import steady
 
 from ranklab.layout import name_ranks
 from ranklab.rank.errands import read_variable
+from ranklab.system.load import now, taken_by_others
 
-pytestmark = pytest.mark.ranks
-
+FIRST = {}  # what a fault's first run told, by the number of ranks and its name
 LEAVE = "if dist.is_initialized():\n    dist.destroy_process_group()"
 # A quiet machine reports within the deadline and three seconds (the table at the end tells) and is usable in one; a
-# machine that is half as fast for a while has not broken anything.
+# machine that is half as fast for a while has not broken anything. Where other programs take a share of the processors
+# the limits are those of what is left: a rank is ended only when it has had one.
 REPORT_LIMIT = 8.0
 USABLE_LIMIT = 6.0
 
@@ -26,12 +27,18 @@ def prepare(notebook, fault):
         assert notebook.px(cell, "--timeout 30").error is None
 
 
+def options(fault):
+    """Return the options of a fault's cell: a long deadline where the report comes before it, for a busy machine."""
+    early = not fault.headline.startswith(("After", ".*"))
+    return f"{fault.options} --timeout 30" if early else fault.options
+
+
 def commit(notebook, fault, figures=None):
     """Run a faulty cell and a right one after it; return the report."""
     size = notebook.size
     prepare(notebook, fault)
-    began = time.monotonic()
-    shown = notebook.px(fault.cell, fault.options)
+    before, began = now(), time.monotonic()
+    shown = notebook.px(fault.cell, options(fault))
     reported = time.monotonic()
     answer = notebook.px(RIGHT, "--timeout 30")
     usable = time.monotonic()
@@ -43,32 +50,41 @@ def commit(notebook, fault, figures=None):
     if figures is not None:
         told = "all" if None not in have else f"all but {name_ranks([r for r in range(size) if have[r] is None])}"
         figures(fault.name, size, reported - began, usable - reported, told)
-    assert reported - began < REPORT_LIMIT
-    assert usable - reported < USABLE_LIMIT
+    ours = max(0.02, 1 - taken_by_others(before, now()))
+    assert reported - began < REPORT_LIMIT / ours
+    assert usable - reported < USABLE_LIMIT / ours
     return shown
 
 
+# conftest.py leaves those together that a fault names in its sizes.
+@pytest.mark.parametrize("notebook", ANY, indirect=True, ids=lambda size: f"{size} ranks")
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_is_told_and_freed(notebook, fault, figures):
     others = name_ranks([rank for rank in range(notebook.size) if rank != 1])
     shown = commit(notebook, fault, figures)
+    FIRST[notebook.size, fault.name] = shown.text
     assert re.match(fault.headline.format(others=others), steady(shown.text)), shown.text
     assert fault.says in shown.text
     assert shown.error is not None
 
 
-@pytest.mark.parametrize("notebook", [3], indirect=True, ids=["3 ranks"])
+def test_two_and_four_ranks_are_tried_where_the_words_depend_on_it():
+    for fault in FAULTS:
+        depends = bool(re.search(r"\{others\}|ranks\? |waits\?|\(–\|, \)", fault.headline))
+        assert fault.sizes == (ANY if depends else (3,)), fault.name
+
+
 def test_a_report_is_the_same_on_every_run(notebook):
     for fault in [fault for fault in FAULTS if not fault.moves]:
-        first, second = commit(notebook, fault).text, commit(notebook, fault).text
-        assert first == second, fault.name
+        first = FIRST.get((notebook.size, fault.name)) or commit(notebook, fault).text
+        assert first == commit(notebook, fault).text, fault.name
 
 
 @pytest.mark.parametrize("notebook", [4], indirect=True, ids=["4 ranks"])
 def test_twenty_faults_one_after_another_then_a_right_cell(notebook):
     for fault in FAULTS[:20]:
         prepare(notebook, fault)
-        assert notebook.px(fault.cell, fault.options).error is not None, fault.name
+        assert notebook.px(fault.cell, options(fault)).error is not None, fault.name
     answer = notebook.px(RIGHT, "--timeout 30")
     assert answer.error is None
     assert answer.text.endswith(f"   {notebook.size}")

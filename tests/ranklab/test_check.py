@@ -1,18 +1,14 @@
 """Graders: the right answer passes, and each classic mistake gets its own sentence."""
 
+import inspect
 import time
-from functools import partial
 
 import pytest
 import torch
 
 from ranklab import check
 from ranklab.check import grading
-from ranklab.check.data_parallel import data_parallel_and_the_gil as data_parallel
-from ranklab.check.data_parallel import ddp
-from ranklab.check.ranks import meeting_up, rank_local_rank_world_size, your_first_ranks
-
-pytestmark = pytest.mark.ranks
+from ranklab.check.ranks import your_first_ranks
 
 
 def verdict(capsys, grader, answer):
@@ -47,6 +43,17 @@ def last_takes_the_rest(items, rank, world_size):
         (
             last_takes_the_rest,
             "on 3 ranks: the shares have [2, 2, 4] items; the longest may be one longer than the shortest.",
+        ),
+        (
+            lambda items, rank, world_size: list(range(len(items)))[rank::world_size],
+            "With 7 items (spoon, fork, …) on 2 ranks: 0 is in a share but not among the items. It is the place of "
+            "one: return the item.",
+        ),
+        (
+            lambda items, rank, world_size: (
+                items[rank::world_size] if len(items) % 4 != 3 else items[rank:-1:world_size]
+            ),
+            "With 7 items on 2 ranks: nobody has item 6.",
         ),
         (lambda items, rank, world_size: [i + 1 for i in items[rank::world_size]], "not among the items"),
         (lambda items, rank, world_size: None, "rank 0 returned NoneType, not a list."),
@@ -203,6 +210,10 @@ def right_place(rank, nodes):
         (lambda rank, nodes: {"local_world_size": nodes[0]}, "local_world_size is "),
         (lambda rank, nodes: {"world_size": len(nodes)}, "world_size is "),
         (lambda rank, nodes: {"nnodes": sum(nodes)}, "nnodes is "),
+        (
+            lambda rank, nodes: right_place(rank, sorted(nodes)),
+            "With nodes=[2, 2, 1], rank 0: local_world_size is 2, your answer is 1.",
+        ),
         (lambda rank, nodes: {"nnodes": torch.ones(2)}, "nnodes is 1, your answer is tensor([1., 1.])."),
     ],
 )
@@ -286,15 +297,15 @@ def test_device_index(capsys, answer, sentence):
 
 
 @pytest.mark.parametrize(
-    ("module", "grader"),
-    [
-        (rank_local_rank_world_size, check.cluster_numbers),
-        (rank_local_rank_world_size, check.device_index),
-        (data_parallel, check.what_remains),
-        (ddp, check.training_calls),
-        (meeting_up, check.two_levels),
-    ],
+    "grader", [check.cluster_numbers, check.device_index, check.what_remains, check.training_calls, check.two_levels]
 )
-def test_an_answer_in_the_notebook_has_a_deadline(notebook, capsys, monkeypatch, module, grader):
-    monkeypatch.setattr(module, "asked", partial(grading.asked, deadline=0.1))
+def test_an_answer_in_the_notebook_has_a_deadline(notebook, capsys, monkeypatch, grader):
+    asked = grading.asked
+
+    def soon(*arguments):
+        with monkeypatch.context() as patched:
+            patched.setattr(grading, "DEADLINE", 0.1)
+            return asked(*arguments)
+
+    monkeypatch.setattr(inspect.getmodule(grader), "asked", soon)
     assert "our answer did not come back within 0.1 s." in verdict(capsys, grader, lambda *_: time.sleep(60))

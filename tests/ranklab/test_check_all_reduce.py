@@ -8,8 +8,6 @@ import torch.distributed as dist
 
 import ranklab
 
-pytestmark = pytest.mark.ranks
-
 
 def ring_right(tensor):
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -111,6 +109,7 @@ WRONG_CHUNK = changed(
     "out, coming = (rank - step % (size - 1)) % size, (rank - step % (size - 1) - 1) % size",
 )
 NO_SECOND_ROUND = changed("no_second_round", "range(2 * (size - 1))", "range(size - 1)")
+TWO_MODULO_THREE = changed("two_modulo_three", "return total", "return total + (len(total) % 3 == 2)")
 IN_PLACE = changed("in_place", "total = tensor.clone()", "total = tensor.contiguous()")
 DEADLOCK = changed("deadlock", "sent = dist.isend(", "sent = dist.irecv(")
 UNROUNDED = changed(
@@ -161,6 +160,7 @@ def test_the_right_ring_is_told_its_numbers_beside_par(notebook, capsys):
         (REMAINDER, "are wrong: the chunks lose what remains of"),
         (WRONG_CHUNK, "a chunk was copied before it was complete."),
         (NO_SECOND_ROUND, "the sums are made, but the second round does not bring them to all."),
+        (TWO_MODULO_THREE, "With 2 ranks and 11 elements of int64: rank 0: element 0 is"),
         (IN_PLACE, "the sum is right, but your answer changed the tensor that it was given."),
         (DEADLOCK, "With 2 ranks: After 5 s:"),
     ],
@@ -168,6 +168,46 @@ def test_the_right_ring_is_told_its_numbers_beside_par(notebook, capsys):
 def test_a_wrong_ring_is_told_its_mistake(notebook, capsys, answer, said):
     told = verdict(ranklab.check.ring_sum, answer, capsys)
     assert told.startswith("Not yet. ") and said in told, told
+
+
+HELPED = """
+import torch
+import torch.distributed as dist
+
+def helper(tensor):
+    return tensor
+
+def ring(tensor):
+    return helper(tensor)
+
+def misspelt(tensor):
+    return hepler(tensor)
+
+def imported(tensor):
+    return library.ones(tensor)
+
+import math as library
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "ring",
+            "NameError: name 'helper' is not defined. Only the answer travels to the ranks, helper stays in the "
+            "notebook: define it inside the answer, or in a %%px cell.",
+        ),
+        ("imported", "library stays in the notebook: import it inside the answer, or in a %%px cell."),
+        ("misspelt", "ranks 0, 1 raised NameError: name 'hepler' is not defined"),
+    ],
+)
+def test_a_helper_that_stays_in_the_notebook_is_told(notebook, capsys, name, said):
+    names = {"__name__": "__main__"}
+    exec(compile(HELPED, "ipykernel_1/2.py", "exec"), names)
+    told = verdict(ranklab.check.ring_sum, names[name], capsys)
+    assert told.startswith("Not yet. With 2 ranks: ") and said in told, told
+    assert told.endswith((said, "cell."))
 
 
 def test_the_right_doubling_is_told_its_messages(notebook, capsys):

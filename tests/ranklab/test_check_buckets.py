@@ -18,7 +18,6 @@ def full(ready, buckets):
     return [max(ready.index(p) for p in bucket) + 1 for bucket in buckets]
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [

@@ -9,8 +9,6 @@ from ranklab import check
 from ranklab.check.data_parallel import by_hand
 from ranklab.figures import charts
 
-pytestmark = pytest.mark.ranks
-
 FLAT = """
 trainable = [p for p in model.parameters() if p.requires_grad]
 for dtype in dict.fromkeys(p.dtype for p in trainable):

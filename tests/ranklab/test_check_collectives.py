@@ -4,8 +4,6 @@ import pytest
 
 import ranklab
 
-pytestmark = pytest.mark.ranks
-
 GATHER, TRANSPOSE = ranklab.check.gather_uneven, ranklab.check.transpose
 
 ANSWERS = """

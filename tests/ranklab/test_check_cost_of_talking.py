@@ -68,6 +68,7 @@ def test_right_choices_are_told_so(capsys):
         (lambda n, s, a, b: "ring" if s > 0.8 * a / b else "tree", "depends on the number of ranks"),
         (lambda n, s, a, b: {"ring": "tree", "tree": "ring"}[choose(n, s, a, b)], "0 of 48 are right"),
         (lambda n, s, a, b: choose(n, s / 10, a, b), "of 48 are right"),
+        (lambda n, s, a, b: choose(n, s, 1e-4, 1e-9), "48 of 48 are right with α = 0.0001 and β = 1e-09. 4 ranks, "),
         (lambda n, s, a, b: n > 2, "it should be 'ring' or 'tree'"),
         (lambda n, s, a, b: [][n], "your answer raised IndexError"),
     ],

@@ -11,8 +11,6 @@ from support import changed
 from ranklab import check
 from ranklab.check.data_parallel.data_parallel_and_the_gil import remaining
 
-pytestmark = pytest.mark.ranks
-
 BARE = """
 import threading
 outputs, grad = [None] * len(chunks), torch.is_grad_enabled()

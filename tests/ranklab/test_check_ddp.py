@@ -8,8 +8,6 @@ import torch.distributed as dist
 
 from ranklab import check
 
-pytestmark = pytest.mark.ranks
-
 
 def statistics(rows):
     wide = rows.double()
@@ -138,6 +136,10 @@ def test_batch_statistics(notebook, capsys, answer, sentence):
         (
             lambda steps, micro, buffers: (steps, steps * micro * buffers + 2 * (steps > 1)),
             "With steps=3, micro=3, buffers=True: you say 11 calls of broadcast, DDP made 5.",
+        ),
+        (
+            lambda steps, micro, buffers: (steps, steps * buffers + 2 * (steps * micro > 1)),
+            "With steps=1, micro=4, buffers=True: you say 3 calls of broadcast, DDP made 1.",
         ),
         (
             lambda steps, micro, buffers: (steps,),

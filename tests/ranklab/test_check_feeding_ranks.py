@@ -9,8 +9,6 @@ from torch.utils.data import DistributedSampler
 from ranklab import check
 from ranklab.check.data_parallel import feeding_ranks
 
-pytestmark = pytest.mark.ranks
-
 ROWS = """
 draw = torch.Generator().manual_seed(seed + epoch)
 order = torch.randperm(length, generator=draw).tolist()

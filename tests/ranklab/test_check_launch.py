@@ -5,8 +5,6 @@ from support import started
 
 from ranklab import check
 
-pytestmark = pytest.mark.ranks
-
 
 @pytest.fixture(scope="module")
 def uneven(bare_notebook):
@@ -130,6 +128,19 @@ def test_node_commands(uneven, capsys, answer, sentence):
         (
             lambda environ: (int(environ.get("LOCAL_RANK", 0)), int(environ.get("WORLD_SIZE", 1))),
             "On rank 1, rank and world size are (1, 3); your answer is (0, 3).",
+        ),
+        (
+            lambda environ: (
+                (
+                    int(environ.get("RANK", 0)),
+                    int(environ.get("GROUP_RANK", 0))
+                    + int(environ.get("LOCAL_WORLD_SIZE", 1))
+                    + (environ.get("RANK") < "2"),
+                )
+                if "RANK" in environ
+                else (0, 1)
+            ),
+            "On rank 5 of two nodes, rank and world size are (5, 8); your answer is (5, 5).",
         ),
         (
             lambda environ: (int(environ.get("RANK", 0)), int(environ.get("GROUP_WORLD_SIZE", 1))),

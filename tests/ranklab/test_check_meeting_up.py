@@ -8,8 +8,6 @@ from support import started
 from ranklab import check
 from ranklab.check.ranks import meeting_up
 
-pytestmark = pytest.mark.ranks
-
 
 @pytest.fixture(scope="module")
 def uneven(bare_notebook):
@@ -76,6 +74,11 @@ def unasked_size(environ):
         (
             told(order=(("RANK", "WORLD_SIZE"),)),
             "Under srun, MASTER_ADDR and MASTER_PORT exported, on rank 0: rank and",
+        ),
+        (
+            told(place="tcp://127.0.0.1:23455"),  # all ranks would meet there, on one computer
+            "Under torchrun, on rank 0: where MASTER_ADDR is computer1 and MASTER_PORT is 23456, your answer still is "
+            "'tcp://127.0.0.1:23455'.",
         ),
         (told(alone="tcp://127.0.0.1"), "With plain python, on rank 0: the meeting raised ValueError"),
     ],
@@ -154,3 +157,21 @@ def test_two_levels(uneven, capsys, answer, sentence):
     said = verdict(capsys, check.two_levels, answer)
     assert sentence in said
     assert said.startswith(("Correct:", "Not yet. "))
+
+
+def test_who_has_met_waits_for_those_who_have_not(monkeypatch):
+    """gloo has connected a rank before the others know; if it leaves at once, they find it gone and cannot meet."""
+    import torch.distributed as dist
+
+    done = []
+    monkeypatch.setattr(dist, "init_process_group", lambda **given: done.append("met"))
+    monkeypatch.setattr(dist, "all_gather_object", lambda room, value: done.append("waited"))
+    monkeypatch.setattr(dist, "get_world_size", lambda: 4)
+    monkeypatch.setattr(meeting_up, "_leave", lambda: done.append("left"))
+    for name in ("RANK", "LOCAL_RANK", "GROUP_RANK"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("MASTER_ADDR", "127.0.0.1")
+    for name in ("WORLD_SIZE", "GROUP_WORLD_SIZE"):
+        monkeypatch.setenv(name, "4")
+    assert meeting_up._meet(told(), 0, 1) == (4, "")
+    assert done == ["met", "waited", "left"]

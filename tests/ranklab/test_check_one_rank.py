@@ -5,8 +5,6 @@ from support import started
 
 from ranklab import check
 
-pytestmark = pytest.mark.ranks
-
 TOGETHER = (
     check.accuracy,
     check.average_gradients,

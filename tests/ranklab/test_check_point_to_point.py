@@ -8,8 +8,6 @@ import torch.distributed as dist
 
 from ranklab import check
 
-pytestmark = pytest.mark.ranks
-
 
 def verdict(capsys, grader, answer):
     grader(answer)

@@ -193,7 +193,6 @@ for function in (*ANSWERS, keeps_its_own, stays_away, divides_by_none):
     function.__module__ = "__main__"  # travels by value: a rank cannot import this file
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
@@ -217,7 +216,6 @@ def test_mean_gradient(notebook, capsys, answer, sentence):
     assert told.startswith(("Correct", "Not yet. ")) and "\n" not in told
 
 
-@pytest.mark.ranks
 def test_a_rank_without_samples_that_stays_away_is_reported(notebook, capsys, monkeypatch):
     monkeypatch.setattr(why_distribute, "SHARES", {2: ((4, 0),), 3: (), 4: ()})
     assert notebook.px("import torch\nimport torch.distributed as dist").error is None
@@ -226,7 +224,6 @@ def test_a_rank_without_samples_that_stays_away_is_reported(notebook, capsys, mo
     assert told.endswith("In this round a rank has no sample; it still has to come to every collective.")
 
 
-@pytest.mark.ranks
 def test_an_error_on_a_rank_without_samples_is_no_missing_call(notebook, capsys, monkeypatch):
     monkeypatch.setattr(why_distribute, "SHARES", {2: ((4, 0),), 3: (), 4: ()})
     told = said(capsys, check.mean_gradient, divides_by_none)
@@ -234,7 +231,6 @@ def test_an_error_on_a_rank_without_samples_is_no_missing_call(notebook, capsys,
     assert "has no sample" not in told
 
 
-@pytest.mark.ranks
 def test_the_sizes_are_those_that_were_tried(notebook, capsys, monkeypatch):
     assert notebook.px("import torch\nimport torch.distributed as dist").error is None
     monkeypatch.setattr(why_distribute, "sizes", lambda: [2, 3])

@@ -4,9 +4,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from ranklab.check import worlds
-
-pytestmark = pytest.mark.ranks
+from ranklab.check import grading, worlds
+from ranklab.check.verdict import NotYet
 
 
 def summed(tensor):
@@ -59,9 +58,16 @@ def test_every_size_dtype_and_stride_is_tried(notebook):
     cases = list(worlds.awkward())
     assert {case.size for case in cases} == {2, 3, 4}
     tensors = [case.arguments[0][0] for case in cases]
-    assert {tensor.numel() for tensor in tensors} == {0, 1, 7, 10, 12, 1000}
+    assert {tensor.numel() for tensor in tensors} == {0, 1, 7, 9, 10, 11, 12, 1000}
     assert {tensor.dtype for tensor in tensors} == {torch.float32, torch.float64, torch.int64}
     assert not all(tensor.is_contiguous() for tensor in tensors)
+
+
+@pytest.mark.parametrize("size", worlds.SIZES)
+def test_lengths_leave_every_remainder(notebook, size):
+    """A ring that was wrong where the length leaves 2 modulo 3 was taken."""
+    lengths = {case.arguments[0][0].numel() for case in worlds.awkward(sizes=[size])}
+    assert {length % size for length in lengths if length > size} == set(range(size))
 
 
 def test_a_right_answer_equals_one_process_in_every_case(notebook):
@@ -92,34 +98,43 @@ def test_the_reader_finds_the_group_again(notebook, group):
     assert shown.text == ("ranks 0–3   4" if group == "with a group" else "ranks 0–3   None")
 
 
-def test_a_group_that_cannot_be_made_again_is_told(notebook, capsys, monkeypatch):
+def test_a_group_that_cannot_be_made_again_is_told(notebook, monkeypatch):
     notebook.px("import torch.distributed as dist\nif not dist.is_initialized(): dist.init_process_group()")
     monkeypatch.setattr(worlds.smaller, "rejoin", refused)
+    said = []
+    monkeypatch.setattr(worlds, "say_afterwards", said.append)
     assert worlds.attempts(summed, list(worlds.awkward(sizes=[2]))) is not None
-    assert capsys.readouterr().out == (
-        'Your process group could not be made again: call dist.init_process_group("gloo").\n'
-    )
+    assert said == ['Your process group could not be made again: call dist.init_process_group("gloo").']
     assert notebook.px('dist.init_process_group("gloo")').error is None
 
 
-def test_an_answer_that_waits_is_told_and_the_group_is_there_again(notebook, capsys):
+def told(answer, size):
+    with pytest.raises(NotYet) as raised:
+        worlds.attempts(answer, list(worlds.awkward(sizes=[size])))
+    return str(raised.value)
+
+
+@pytest.fixture
+def second(monkeypatch):
+    """A second, in which an answer has to come back."""
+    monkeypatch.setattr(grading, "DEADLINE", 1.0)
+    monkeypatch.setattr(worlds, "PREPARING", 60)
+
+
+def test_an_answer_that_waits_is_told_and_the_group_is_there_again(notebook, second):
     notebook.px("import torch.distributed as dist\nif not dist.is_initialized(): dist.init_process_group()")
-    assert worlds.attempts(globals()["stuck"], list(worlds.awkward(sizes=[3])), deadline=1.0) is None
-    assert capsys.readouterr().out.startswith("Not yet. With 3 ranks: After 1 s: ranks 0–2 wait for each other: ")
+    assert told(globals()["stuck"], 3).startswith("With 3 ranks: After 1 s: ranks 0–2 wait for each other: ")
     assert notebook.px("print(dist.get_world_size())").text == "ranks 0–3   4"
 
 
-def test_a_rank_that_does_not_call_is_told(notebook, capsys):
-    assert worlds.attempts(globals()["absent"], list(worlds.awkward(sizes=[3])), deadline=1.0) is None
-    assert (
-        capsys.readouterr().out
-        == "Not yet. With 3 ranks: After 1 s: ranks 1, 2 wait in all_reduce for rank 0, which did something else.\n"
+def test_a_rank_that_does_not_call_is_told(notebook, second):
+    assert told(globals()["absent"], 3) == (
+        "With 3 ranks: After 1 s: ranks 1, 2 wait in all_reduce for rank 0, which did something else."
     )
 
 
-def test_an_answer_that_raises_is_told(notebook, capsys):
-    assert worlds.attempts(raising, list(worlds.awkward(sizes=[2]))) is None
-    assert capsys.readouterr().out.startswith("Not yet. With 2 ranks: ranks 0, 1 raised IndexError")
+def test_an_answer_that_raises_is_told(notebook):
+    assert told(raising, 2).startswith("With 2 ranks: ranks 0, 1 raised IndexError")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from datetime import timedelta
 
-import pytest
-
 
 def notice(number):
     """One of the Important Notices in torchrun's manual, on one line."""
@@ -69,7 +67,6 @@ if dist.get_rank() == 0:
 """
 
 
-@pytest.mark.slow
 def test_gloo_raises_at_once_when_the_ranks_that_it_waits_for_exit(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)

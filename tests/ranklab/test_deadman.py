@@ -6,8 +6,6 @@ import psutil
 import pytest
 from support import owner, processes_of
 
-pytestmark = pytest.mark.ranks
-
 
 def still_running(processes: list[psutil.Process], seconds: float) -> list[psutil.Process]:
     """Return the processes that still run; a zombie has ended and waits for the system to take notice."""

@@ -6,15 +6,16 @@ from ranklab.cells.panel import Panel
 from ranklab.hangs import diagnosis, mismatch
 from ranklab.hangs.report import summarise
 from ranklab.outcome import CellOutcome, RankOutcome
+from ranklab.state import Collective, RankState
 
 
-def called(number, name="all_reduce", sizes=((4,),), kind="float32", done=True, group="0"):
+def called(number, name="all_reduce", sizes=((4,),), kind="float32", done=True, group="0", backend="gloo"):
     """Return a collective as the recorder tells it."""
-    return {"group": group, "number": number, "name": name, "sizes": [*sizes], "type": kind, "done": done}
+    return Collective(group, number, name, [*sizes], kind, done, backend=backend)
 
 
-def told(*collectives, groups=None):
-    return {"groups": groups or {"0": [0, 1, 2]}, "collectives": list(collectives)}
+def told(*collectives, groups=None, **doing):
+    return RankState(groups=groups or {"0": [0, 1, 2]}, collectives=list(collectives), **doing)
 
 
 @pytest.mark.parametrize(
@@ -45,8 +46,8 @@ def test_groups_are_compared_on_their_own():
 
 
 def stuck(rank, call="", lines=("line 1:  x()",), peers=None, collectives=()):
-    place = {"busy": True, "lines": list(lines), "call": call, "peers": peers or {}, "stack": [call] if call else []}
-    return RankOutcome(rank, state="freed", place={**place, **told(*collectives)})
+    doing = {"busy": True, "lines": list(lines), "call": call, "peers": peers or {}, "stack": [call] if call else []}
+    return RankOutcome(rank, state="freed", seen=told(*collectives, **doing))
 
 
 def test_three_ranks_that_receive_in_a_circle():
@@ -82,9 +83,9 @@ def test_nothing_is_said_where_nobody_waits():
 
 def test_a_member_of_a_subgroup_is_missed_and_no_stranger():
     groups = {"0": [0, 1, 2], "1": [0, 1]}
-    waiting = stuck(0, "torch.distributed.all_reduce")
-    waiting.place |= told(called(1, done=False, group="1"), groups=groups)
-    found = diagnosis.find([waiting, RankOutcome(1, place=told(groups=groups)), RankOutcome(2, place=told())])
+    waiting = stuck(0, "torch.distributed.all_reduce", collectives=[called(1, done=False, group="1")])
+    waiting.seen.groups = groups
+    found = diagnosis.find([waiting, RankOutcome(1, seen=told(groups=groups)), RankOutcome(2, seen=told())])
     assert found.sentence.startswith("rank 0 waits in all_reduce for rank 1,")
     assert found.notes[2] == "finished the cell"
 

@@ -105,19 +105,18 @@ for function in (who, total, stay_away):
 def asked(world, own_name: str) -> None:
     """Ask a world of three ranks what every launcher has to make true, and stop it."""
     with world:
-        told, problem = world.call(who, timeout=60)
+        told, problem = world._call(who, timeout=60)
         assert problem == ""
         assert [entry["RANK"] for entry in told] == ["0", "1", "2"]
         assert [entry[own_name] for entry in told] == ["0", "1", "2"]
         assert {entry["WORLD_SIZE"] for entry in told} == {"3"}
-        assert world.call(total, timeout=60) == ([3.0] * 3, "")
-        _, problem = world.call(stay_away, timeout=2)
+        assert world._call(total, timeout=60) == ([3.0] * 3, "")
+        _, problem = world._call(stay_away, timeout=2)
         assert "ranks 0, 2" in problem
         assert world.processes.alive() == [0, 1, 2]
     assert not world.processes.home.exists()
 
 
-@pytest.mark.ranks
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec is not installed (Debian: openmpi-bin)")
 @pytest.mark.parametrize("address", ["", "127.0.0.1"], ids=["plain", "encrypted"])
 def test_mpi(monkeypatch, address):
@@ -128,7 +127,6 @@ def test_mpi(monkeypatch, address):
     asked(world, "OMPI_COMM_WORLD_RANK")
 
 
-@pytest.mark.ranks
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec is not installed (Debian: openmpi-bin)")
 def test_a_launcher_that_fails_is_told():
     with pytest.raises(RanklabError, match="mpi did not bring up 2 ranks"):
@@ -165,7 +163,6 @@ def told_by_ranklab() -> dict[str, str]:
 told_by_ranklab.__module__ = "__main__"
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize("gpus", [["GPU-a"], ["GPU-a", "GPU-b"]], ids=["too few", "enough"])
 def test_ranks_get_gpus_by_the_rules_of_ranks_started_here(monkeypatch, program, gpus_on_this_machine, gpus):
     program("mpiexec", MPIEXEC)
@@ -175,7 +172,7 @@ def test_ranks_get_gpus_by_the_rules_of_ranks_started_here(monkeypatch, program,
     monkeypatch.setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1")  # the reader's own stays
     backend = {1: "gloo", 2: "nccl"}[len(gpus)]
     with ranklab.start(2, engines="mpi") as world:
-        told, problem = world.call(told_by_ranklab)
+        told, problem = world._call(told_by_ranklab)
         assert world.backend == backend
         assert list(world.processes.home.glob("owner"))
     assert problem == ""
@@ -237,7 +234,6 @@ def ssh_server(tmp_path):
     server.wait(10)
 
 
-@pytest.mark.ranks
 @pytest.mark.skipif(not SSHD, reason="sshd is not installed (Debian: openssh-server)")
 def test_ssh(ssh_server):
     # One computer under two names: the ranks count as one node, because they are.
@@ -287,7 +283,6 @@ def small_slurm(tmp_path, monkeypatch):
             daemon.wait()
 
 
-@pytest.mark.ranks
 @pytest.mark.skipif(bool(slurm.WHY_NOT), reason=slurm.WHY_NOT)
 def test_slurm(small_slurm, tmp_path):
     template = (

@@ -12,11 +12,11 @@ import uuid
 
 import psutil
 import pytest
-from hosting import FORBIDDEN, MARK, WHY_NOT, gone, holders, machine, marked, program, spaces
+from hosting import FORBIDDEN, MARK, gone, holders, machine, marked, program, spaces
 
 import ranklab
 from ranklab.errors import NoHosts, RanklabError, WorldError
-from ranklab.lab.hosttools import PACKAGES
+from ranklab.programs import PACKAGES
 
 # A megabyte from computer1 to computer2, in seconds.
 TRANSFER = """
@@ -34,9 +34,6 @@ import socket, sys
 with socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20) as connection:
     connection.sendall(bytes(int(sys.argv[3])))
 """
-
-
-pytestmark = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
 
 
 @pytest.fixture(scope="module")

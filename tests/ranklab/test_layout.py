@@ -23,7 +23,6 @@ def test_two_nodes_of_eight_are_ranks_0_to_15():
     assert [place.rank for place in places([8, 8]) if place.local_rank == 3] == [3, 11]
 
 
-@pytest.mark.ranks
 def test_the_environment_is_what_torchrun_sets_on_two_uneven_nodes(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

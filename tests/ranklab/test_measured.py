@@ -87,7 +87,8 @@ def test_what_this_process_has_started_is_its_own():
 
 
 def test_another_program_is_one_of_the_others():
-    orphan = f"import subprocess; print(subprocess.Popen({BURN!r}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid)"
+    quiet = "stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL"
+    orphan = f"import subprocess; print(subprocess.Popen({BURN!r}, {quiet}).pid)"
     started = subprocess.run([sys.executable, "-c", orphan], capture_output=True, text=True, check=True)
     stranger = psutil.Process(int(started.stdout))
     try:

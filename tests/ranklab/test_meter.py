@@ -11,7 +11,6 @@ import ranklab
 from ranklab.errors import WorldError
 from ranklab.rank.meter import BATCH, GROUPS, NO_COMMUNICATION, OPERATIONS
 
-pytestmark = pytest.mark.ranks
 WIRE = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts the bytes of a connection")
 
 

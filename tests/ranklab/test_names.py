@@ -10,7 +10,6 @@ import ranklab
 
 ACROSS = str(Path(__file__).parents[2] / "book" / "launching" / "scripts" / "across.py")
 INTERFACE = {"GLOO_SOCKET_IFNAME": "eth0"}
-pytestmark = pytest.mark.ranks
 
 
 def launch(lab, timeout=30, **options):

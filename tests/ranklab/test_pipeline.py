@@ -100,7 +100,6 @@ def told(tmp_path_factory):
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(4)]
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize("schedule", ["naive", "gpipe", "one_f_one_b"])
 @pytest.mark.parametrize(("stages", "micro"), list(product((2, 4), (1, 2, 4, 8))))
 def test_loss_and_every_gradient_are_those_of_the_uncut_model(told, stages, micro, schedule):
@@ -111,7 +110,6 @@ def test_loss_and_every_gradient_are_those_of_the_uncut_model(told, stages, micr
             assert case["order"] and case["times"]
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize(("stages", "micro"), list(product((2, 4), (1, 2, 4, 8))))
 def test_peaks_are_one_all_and_at_most_the_number_of_stages(told, stages, micro):
     for rank, of_rank in enumerate(told):

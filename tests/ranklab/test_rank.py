@@ -5,8 +5,9 @@ import torch
 
 import ranklab
 from ranklab.engines.choice import choose_backend, choose_backend_elsewhere
+from ranklab.system import backends
 from ranklab.system.foreign import read_places
-from ranklab.system.gpus import backend_environment, visible_gpu_names, visible_gpus
+from ranklab.system.gpus import visible_gpu_names, visible_gpus
 
 LAUNCHED_BY = {
     "ranklab": {"RANKLAB_BACKEND": "nccl"},
@@ -65,8 +66,8 @@ def test_backend(monkeypatch, nodes, gpus, backend):
 
 
 def test_ranks_on_the_cpu_see_no_gpu_and_those_with_one_each_see_all():
-    assert backend_environment("gloo") == {"RANKLAB_BACKEND": "gloo", "CUDA_VISIBLE_DEVICES": ""}
-    assert backend_environment("nccl") == {"RANKLAB_BACKEND": "nccl"}
+    assert backends.environment("gloo") == {"RANKLAB_BACKEND": "gloo", "CUDA_VISIBLE_DEVICES": ""}
+    assert backends.environment("nccl") == {"RANKLAB_BACKEND": "nccl"}
 
 
 TOO_FEW = "fewer than {} ranks: the ranks use the CPU and gloo, and see no GPU."

@@ -44,7 +44,6 @@ def cluster(tmp_path):
         yield ask
 
 
-@pytest.mark.ranks
 @pytest.mark.skipif(bool(slurm.WHY_NOT), reason=slurm.WHY_NOT)
 def test_the_batch_script_runs_four_ranks_on_two_nodes(cluster, tmp_path):
     said = cluster(f"sbatch --wait {SCRIPTS / 'ranks.sbatch'} {SCRIPTS / 'across.py'}")

@@ -19,8 +19,6 @@ from ranklab.engines.processes import Processes
 from ranklab.errors import RanklabError
 from ranklab.rank import meeting
 
-pytestmark = pytest.mark.ranks
-
 
 def test_ranks_answer_and_are_watched_without_waitid(monkeypatch):
     """macOS has os.waitid in Python 3.13 and later only."""
@@ -74,7 +72,7 @@ def test_a_rank_may_be_greeted_twice():
     """The first question may only have been slow, where it seemed lost."""
     greet_again.__module__ = "__main__"
     with ranklab.start(2) as world:
-        assert world.call(greet_again) == ([0, 1], "")
+        assert world._call(greet_again) == ([0, 1], "")
 
 
 @pytest.mark.parametrize("closed_by_torch", [False, True])

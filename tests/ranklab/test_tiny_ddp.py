@@ -62,7 +62,6 @@ def told(request, tmp_path_factory):
     return launched(tmp_path_factory.mktemp("tiny"), PROGRAM, request.param, 120)
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize("case", [*CASES, "transposed"])
 def test_gradients_and_buffers_equal_those_of_torch(told, case):
     for rank, of_rank in enumerate(told):
@@ -73,13 +72,11 @@ def test_gradients_and_buffers_equal_those_of_torch(told, case):
         assert same_as_usual or (len(told) == 3 and far_from_usual < 4), (rank, of_rank[case])
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize("case", ["shapes", "number"])
 def test_ranks_with_other_parameters_are_refused_on_every_rank(told, case):
     assert [of_rank[case] for of_rank in told] == ["the ranks' parameters differ in number or shape"] * len(told)
 
 
-@pytest.mark.ranks
 def test_a_missing_gradient_raises_in_the_first_backward(told):
     assert [of_rank["missing"] for of_rank in told] == ["a parameter received no gradient on this rank"] * len(told)
 

@@ -96,7 +96,6 @@ def told(request, tmp_path_factory):
     return launched(tmp_path_factory.mktemp("tiny"), PROGRAM, request.param, 240)
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize("cap", ["default", "tiny", "uneven", "one"])
 @pytest.mark.parametrize("case", [*CASES, "shuffled"])
 def test_gradients_and_buffers_equal_those_of_torch_to_the_last_bit(told, case, cap):
@@ -104,13 +103,11 @@ def test_gradients_and_buffers_equal_those_of_torch_to_the_last_bit(told, case, 
         assert [of_rank[f"{case}, {cap}, {to_none}"] for to_none in (True, False)] == [True, True], rank
 
 
-@pytest.mark.ranks
 def test_sums_begin_in_the_order_of_torchs_buckets_on_every_rank(told):
     orders = [of_rank["order"] for of_rank in told]
     assert all(as_torch and order == orders[0][1] for as_torch, order in orders)
 
 
-@pytest.mark.ranks
 def test_a_missing_gradient_raises_in_the_first_backward(told):
     for of_rank in told:
         assert of_rank["missing BucketDDP"] == "a parameter received no gradient on this rank"

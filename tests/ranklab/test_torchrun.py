@@ -98,7 +98,6 @@ def test_ranks_that_never_meet_are_told_only_where_it_is_sure(tmp_path, text, sa
     assert never_met(Launch(script, nodes=(1,))) == ""
 
 
-@pytest.mark.ranks
 @pytest.mark.parametrize(("nodes", "rdzv"), [(3, None), ([2, 1], "static"), ([2, 1], "c10d")])
 def test_outputs_come_in_rank_order(quiet, tmp_path, nodes, rdzv):
     run = ranklab.torchrun(program(tmp_path, HELLO), nproc_per_node=nodes, rdzv=rdzv, show=False)
@@ -110,14 +109,12 @@ def test_outputs_come_in_rank_order(quiet, tmp_path, nodes, rdzv):
     assert len(run.commands.splitlines()) == (1 if nodes == 3 else 2)
 
 
-@pytest.mark.ranks
 def test_arguments_and_variables_arrive(quiet, tmp_path):
     script = program(tmp_path, "import os, sys; print(sys.argv[1:], os.environ['MINE'], 'RANK' in os.environ)")
     run = ranklab.torchrun(script, "--steps", 3, env={"MINE": 7}, show=False)
     assert run.outputs == ["['--steps', '3'] 7 True\n"]
 
 
-@pytest.mark.ranks
 def test_the_reader_sees_it_once(bare_notebook, tmp_path):
     script = program(tmp_path, "print('hello')")
     bare_notebook.names["script"] = script
@@ -130,7 +127,6 @@ def test_the_reader_sees_it_once(bare_notebook, tmp_path):
     assert steady(first.text.replace(script, "hello.py"))
 
 
-@pytest.mark.ranks
 def test_a_restart_keeps_what_each_attempt_printed(quiet, tmp_path):
     text = """
 import os
@@ -143,14 +139,12 @@ assert attempt > 0
     assert run.attempts == [["attempt 0\n"], ["attempt 1\n"]] and run.outputs == run.attempts[-1]
 
 
-@pytest.mark.ranks
 def test_a_flag_that_does_not_exist_is_told_in_torchruns_words(quiet, tmp_path):
     run = ranklab.torchrun(program(tmp_path, HELLO), master_address="here", show=False)
     assert str(run.failure) == "torchrun refuses the command: unrecognized arguments: --master-address=here"
     assert run.outputs == [""]
 
 
-@pytest.mark.ranks
 def test_a_machine_whose_name_does_not_resolve_is_no_obstacle(tmp_path):
     """In a namespace of its own for the host name; skipped where the system allows none."""
     unshare = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-c", 'hostname nowhere && exec "$@"', "sh"]

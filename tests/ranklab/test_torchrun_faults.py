@@ -9,20 +9,20 @@ import time
 import psutil
 import pytest
 from launches import HELLO, appeared, marked, program, waiting, when_running
-from support import steady
+from support import steady, stopwatch
 
 import ranklab
 from ranklab.cells.panel import Panel
 
-pytestmark = [pytest.mark.ranks, pytest.mark.usefixtures("leaves_no_process")]
+pytestmark = pytest.mark.usefixtures("leaves_no_process")
 
 KILLED = "\nif os.environ['RANK'] == '1': os.kill(os.getpid(), signal.SIGKILL)"
 
 
 def launch(*arguments, **options):
-    began = time.monotonic()
+    clock = stopwatch()
     run = ranklab.torchrun(*arguments, show=False, **options)
-    return run, time.monotonic() - began
+    return run, clock()
 
 
 def failing(folder, recorded):

@@ -5,17 +5,12 @@ import threading
 import time
 
 import pytest
-from hosting import WHY_NOT
 from launches import program
 
 import ranklab
 from ranklab.cells.panel import Panel
 
-pytestmark = [
-    pytest.mark.ranks,
-    pytest.mark.usefixtures("leaves_no_process"),
-    pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT),
-]
+pytestmark = pytest.mark.usefixtures("leaves_no_process")
 
 # Three ranks add up numbers until the file "enough" appears; a process group gives up after three seconds of silence.
 STEPS = """

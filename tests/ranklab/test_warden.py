@@ -10,8 +10,6 @@ import pytest
 
 from ranklab.launch.agents import WARDEN
 
-pytestmark = pytest.mark.ranks
-
 # A child with a session of its own, as torchrun gives one to each rank; it prints its process id.
 LEAVES_A_CHILD = (
     "import subprocess, sys\n"

@@ -2,11 +2,13 @@
 
 from types import SimpleNamespace
 
-from ranklab.cells import cell
+from ranklab.cells import waiting
 from ranklab.cells.recovery import ask_all
+from ranklab.engines.asking import ask
 from ranklab.live import Live
 from ranklab.rank import recorder
-from ranklab.rank.watchdog import Watchdog, ask
+from ranklab.rank.watchdog import Watchdog
+from ranklab.state import QUESTIONS, Pulse, RankState
 
 
 class Group:
@@ -32,12 +34,21 @@ def test_a_watchdog_answers_after_an_error_of_its_own(tmp_path, monkeypatch, cap
     Watchdog(path)
     assert ask(path, "where") is None
     assert "KeyError: 'destroyed'" in capfd.readouterr().err
-    assert len(ask(path, "pulse")) == 2
+    assert isinstance(ask(path, "pulse"), Pulse)
+
+
+def test_a_watchdog_can_answer_every_question(tmp_path):
+    path = tmp_path / "watchdog"
+    watchdog = Watchdog(path)
+    assert isinstance(ask(path, "where"), RankState) and ask(path, "cell") == RankState()
+    assert not ask(path, "where").busy
+    assert set(watchdog.answers) == set(QUESTIONS)
+    assert ask(path, "what?") is None
 
 
 def test_nobody_is_asked_once_all_ranks_are_done(monkeypatch):
     live = Live(after=0)
     monkeypatch.setattr(live, "due", lambda: True)
     monkeypatch.setattr(live, "show", lambda bundle: 1 / 0)
-    cell._show(live, None, {0: SimpleNamespace(done=lambda: True)}, timeout=1)
+    waiting._show(None, {0: SimpleNamespace(done=lambda: True)}, 1, live)
     assert ask_all(None, [], "where") == {}

@@ -1,5 +1,6 @@
 """A world: starting, asking, stopping, and every wrong way to do it."""
 
+import inspect
 import socket
 import subprocess
 import sys
@@ -8,9 +9,9 @@ import textwrap
 import pytest
 from support import processes_of
 
+import ranklab
 from ranklab.errors import WorldError
-
-pytestmark = pytest.mark.ranks
+from ranklab.starting import read_deadline
 
 
 def sentence(shown, *parts):
@@ -20,6 +21,16 @@ def sentence(shown, *parts):
     for part in parts:
         assert part in str(shown.error)
     assert "Traceback" not in shown.text
+
+
+@pytest.mark.parametrize(("given", "seconds"), [((None, None), 60.0), ((5, None), 5), ((None, 5), 5)])
+def test_the_deadline_of_a_cell_has_a_former_name(given, seconds):
+    assert read_deadline(*given) == seconds
+
+
+def test_start_offers_all_of_its_arguments_to_completion():
+    offered = inspect.signature(ranklab.start).parameters
+    assert {"deadline", "timeout", "hosts", "address", "options", "engines"} <= set(offered)
 
 
 def test_px_before_start_says_what_to_do():
@@ -54,7 +65,16 @@ def test_stop_leaves_no_process_and_no_file(bare_notebook):
 
 @pytest.mark.parametrize(
     ("call", "part"),
-    [("start(0)", "at least one rank"), ("start(nodes=[])", "nodes is empty"), ('start("four")', "whole number")],
+    [
+        ("start(0)", "at least one rank"),
+        ("start(nodes=[])", "nodes is empty"),
+        ('start("four")', "whole number"),
+        ("start(4, deadline=0)", "deadline takes seconds, for example start(4, deadline=10), not 0."),
+        ('start(4, timeout="long")', "deadline takes seconds"),
+        ("start(4, deadline=5, timeout=5)", "not both"),
+        ("start(4, deadlin=5)", "start() has no 'deadlin'"),
+        ('start(4, launcher="spawn")', 'already has 4 ranks on 1 node, started with launcher="fork"'),
+    ],
 )
 def test_a_bad_start_costs_nothing(notebook, call, part):
     notebook.px("kept = 1")

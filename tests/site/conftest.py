@@ -1,5 +1,6 @@
 """The built site in a real browser: where it is, which pages it has, and a way to visit one."""
 
+import fcntl
 import gzip
 import os
 import shutil
@@ -27,6 +28,14 @@ def site():
     """The folder of the built pages: ``SITE``, or ``make book``'s, built anew where a source is newer."""
     if os.environ.get("SITE"):
         return Path(os.environ["SITE"]).resolve()
+    (ROOT / "_build").mkdir(exist_ok=True)
+    with open(ROOT / "_build" / "site-tests.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two workers the second finds what the first has built
+        return built()
+
+
+def built():
+    """``make book``'s pages, built anew where a source is newer."""
     html = ROOT / "_build" / "book" / "html"
     index = html / "index.html"
     sources = [
@@ -37,11 +46,11 @@ def site():
     ]
     if not index.exists() or index.stat().st_mtime < max(p.stat().st_mtime for p in sources):
         path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
-        built = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-m", "bookkit", "build"],
             cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, timeout=600,
         )  # fmt: skip
-        assert built.returncode == 0, built.stdout[-4000:] + built.stderr[-4000:]
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return html
 
 

@@ -21,7 +21,8 @@ def start(index, size, port):
 
 
 if __name__ == "__main__":
-    # Any port that is free now.
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    mp.spawn(start, args=(2, port), nprocs=2)
+    # Any port that is free now; bound without listening, it stays free for rank 0.
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        mp.spawn(start, args=(2, holder.getsockname()[1]), nprocs=2)

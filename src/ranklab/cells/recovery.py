@@ -1,92 +1,95 @@
 """Getting ranks back that do not come back by themselves.
 
-Three means, from gentle to final: an interrupt, which ends Python code; cutting gloo's connections or aborting NCCL's
-group, which ends any wait for another rank; a new process, which ends everything and loses that rank's variables.
+Three means, from gentle to final: an interrupt, which ends Python code; cutting its connections or aborting its
+groups, which ends any wait for another rank; a new process, which ends everything and loses that rank's variables.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..rank.errands import leave_group
+from ..system.patience import COME_BACK, LEAVE, REST, Patience
+from .asking import ask_all, patience_with
 
 if TYPE_CHECKING:
-    from ..world import World
-
-REST = 0.3  # seconds; a small collective takes a thousandth of it
-PATIENCE = 1.0
-# Leaving a group takes milliseconds; on a machine that is busy with other things it may take its time.
-LEAVE_PATIENCE = 5.0
+    from ..engines.processes import Processes
+    from ..state import RankState
 
 
-def free(world: World, stuck: dict, places: dict) -> list[int]:
+def free(processes: Processes, stuck: Mapping, seen: Mapping[int, RankState]) -> list[int]:
     """End what the stuck ranks are doing, and take every rank out of its process group.
 
     Args:
-        world: the running world.
+        processes: of the world.
         stuck: the pending reply of each rank that does not come back.
-        places: what each rank's watchdog has told; a rank that gave no answer is missing.
+        seen: what each rank's watchdog has told; a rank that gave no answer is missing.
 
     Returns:
         The ranks whose processes had to be ended.
     """
-    _signal(world, stuck, [rank for rank in stuck if places.get(rank, {}).get("stopped")], signal.SIGCONT)
-    # Ranks that still exchange messages come to rest first: gloo can lose a message that is cut on its way, and then
-    # waits for ever.
-    _signal(world, stuck, list(stuck), signal.SIGINT)
-    _all_done(stuck, REST)
-    silent = [rank for rank in stuck if not places.get(rank)]  # Python does not run there: nothing gentle will help
-    ask_all(world, [rank for rank in stuck if rank not in silent], "cut")
-    if _all_done(stuck, PATIENCE):
-        return regroup(world)
-    ended = _signal(world, stuck, silent, signal.SIGKILL)
-    _signal(world, stuck, [rank for rank in stuck if rank not in silent], signal.SIGINT)
-    if not _all_done(stuck, PATIENCE):
-        ended += _signal(world, stuck, list(stuck), signal.SIGKILL)
-        _all_done(stuck, PATIENCE)
-    return sorted({*ended, *regroup(world)})
+    patience = patience_with(processes, stuck)
+    silent = [rank for rank in stuck if rank not in seen]  # Python does not run there: nothing gentle will help
+    reachable = [rank for rank in stuck if rank not in silent]
+    if _come_back_gently(processes, stuck, reachable, seen, patience):
+        return regroup(processes)
+    return sorted({*_end(processes, stuck, silent, reachable, patience), *regroup(processes)})
 
 
-def ask_all(world: World, ranks: Iterable[int], question: str = "where") -> dict[int, dict]:
-    """Return what the watchdogs of these ranks say, all asked at once; without the ranks that give no answer."""
-    ranks = list(ranks)
-    if not ranks:
-        return {}
-    with concurrent.futures.ThreadPoolExecutor(len(ranks)) as threads:
-        answers = zip(ranks, threads.map(lambda rank: world.processes.ask(rank, question), ranks), strict=True)
-    return {rank: answer for rank, answer in answers if answer}
+def _come_back_gently(
+    processes: Processes, stuck: Mapping, reachable: list[int], seen: Mapping[int, RankState], patience: Patience
+) -> bool:
+    """Interrupt the ranks and cut their connections; say whether all have come back."""
+    _signal(processes, stuck, [rank for rank in stuck if rank in seen and seen[rank].stopped], signal.SIGCONT)
+    # Ranks that still exchange messages come to rest first: a message that is cut on its way can be lost, and
+    # then the rank waits for ever.
+    _signal(processes, stuck, stuck, signal.SIGINT)
+    patience.wait(stuck, REST)
+    ask_all(processes, reachable, "cut")
+    return patience.wait(stuck, COME_BACK)
 
 
-def regroup(world: World) -> list[int]:
+def _end(
+    processes: Processes, stuck: Mapping, silent: list[int], reachable: list[int], patience: Patience
+) -> list[int]:
+    """End the processes of ranks that had their time to come back; return these ranks."""
+    ended = _signal(processes, stuck, silent, signal.SIGKILL)
+    _signal(processes, stuck, reachable, signal.SIGINT)
+    if not patience.wait(stuck, COME_BACK):
+        ended += _signal(processes, stuck, stuck, signal.SIGKILL)
+        patience.wait(stuck, COME_BACK)
+    return ended
+
+
+def regroup(processes: Processes) -> list[int]:
     """Take the ranks that are alive out of their process group, so that they can make a new one.
 
     An idle rank can hold a collective that it never waited for; leaving the group would then block, so all
     connections are cut first. A rank that blocks all the same is ended.
 
+    Args:
+        processes: of the world.
+
     Returns:
         The ranks whose processes had to be ended.
     """
-    port = world.processes.new_master_port()
-    alive = world.processes.alive()
-    ask_all(world, alive, "cut")
-    leaving = {rank: world.view(rank).apply_async(leave_group, port) for rank in alive}
-    if _all_done(leaving, LEAVE_PATIENCE):
+    port = processes.new_master_port()
+    alive = processes.alive()
+    ask_all(processes, alive, "cut")
+    leaving = {rank: processes.client.direct_view(rank).apply_async(leave_group, port) for rank in alive}
+    patience = patience_with(processes, alive)
+    if patience.wait(leaving, LEAVE):
         return []
-    ended = _signal(world, leaving, alive, signal.SIGKILL)
-    _all_done(leaving, PATIENCE)
+    ended = _signal(processes, leaving, alive, signal.SIGKILL)
+    patience.wait(leaving, COME_BACK)
     return ended
 
 
-def _signal(world: World, stuck: dict, ranks: list[int], number: int) -> list[int]:
+def _signal(processes: Processes, stuck: Mapping, ranks: Iterable[int], number: int) -> list[int]:
     """Send a signal to those of these ranks that are not done; return them."""
     pending = [rank for rank in ranks if not stuck[rank].done()]
     for rank in pending:
-        world.processes.signal(rank, number)
+        processes.signal(rank, number)
     return pending
-
-
-def _all_done(stuck: dict, patience: float) -> bool:
-    return not concurrent.futures.wait(list(stuck.values()), timeout=patience).not_done

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..outcome import clean
 from ..rank import smaller
 from ..world import current
-from .grading import DEADLINE, on_ranks
+from .grading import PREPARING, called, on_ranks
+from .verdict import NotYet, say_afterwards
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SIZES = (2, 3, 4)
 LENGTHS = (0, 1, 7, 12, 1000)  # nothing, fewer than ranks, does not divide, divides, large enough to matter
-MEETING = 30.0  # seconds for what the answer has no part in
+# Further ones, so that on every number of ranks every remainder is left by a length that is longer than that.
+REMAINDERS = (("int64", 11, 1), ("float64", 9, 1), ("float32", 10, 2))  # dtype, length, stride
 _rounds = itertools.count()
 
 
@@ -40,10 +42,14 @@ class Case:
 
 
 def sizes() -> list[int]:
-    """Return those of ``SIZES`` that the notebook has ranks for; where there is none, say what to do."""
+    """Return those of ``SIZES`` that the notebook has ranks for.
+
+    Raises:
+        NotYet: there is none; says what to do.
+    """
     found = [size for size in SIZES if size <= current().size]
     if not found:
-        print("Not yet. This exercise needs at least two ranks: world.stop(), then world = ranklab.start(4).")
+        raise NotYet("This exercise needs at least two ranks: world.stop(), then world = ranklab.start(4).")
     return found
 
 
@@ -60,58 +66,52 @@ def awkward(sizes: Sequence[int] = SIZES) -> Iterator[Case]:
     for size in sizes:
         if size > current().size:
             continue
-        kinds = [(length, torch.float32, True) for length in LENGTHS]
-        kinds += [(7, torch.int64, True), (7, torch.float64, True), (10, torch.float32, False)]
-        for length, dtype, contiguous in kinds:
-            given = tuple((_tensor(rank, length, dtype, contiguous),) for rank in range(size))
-            kind = str(dtype).removeprefix("torch.")
-            words = (
-                f"{length} element{'s' * (length != 1)} of {kind}{'' if contiguous else ', every other of a tensor'}"
-            )
+        for kind, length, stride in [*(("float32", length, 1) for length in LENGTHS), *REMAINDERS]:
+            given = tuple((_tensor(rank, length, getattr(torch, kind), stride),) for rank in range(size))
+            words = f"{length} element{'s' * (length != 1)} of {kind}{', every other of a tensor' * (stride > 1)}"
             yield Case(size, given, words)
 
 
-def _tensor(rank: int, length: int, dtype: Any, contiguous: bool) -> Tensor:
+def _tensor(rank: int, length: int, dtype: Any, stride: int) -> Tensor:
     import torch
 
-    stride = 1 if contiguous else 2
     # No two ranks and no two neighbours alike, so that a chunk in the wrong place shows.
     values = (torch.arange(length * stride) * (rank + 2) + 10 * rank + 1) % 97
     return values.to(dtype)[::stride]
 
 
-def attempts(
-    answer: Callable, cases: Sequence[Case], deadline: float = DEADLINE, hung: str = ""
-) -> list[list[smaller.Attempt]] | None:
-    """Run an answer on the ranks; say in one sentence why there is no result, and return None.
+def attempts(answer: Callable, cases: Sequence[Case], hung: str = "") -> list[list[smaller.Attempt]]:
+    """Run an answer on the ranks.
 
     Args:
         answer: called on each rank with its arguments, inside a process group of ``case.size`` ranks.
-        cases: what to try, in the order of their sizes.
-        deadline: seconds for all cases of one size.
+        cases: what to try, in the order of their sizes; the deadline is for all cases of one size.
         hung: what is said further where they did not end by then.
 
     Returns:
         For each case what every rank did, in rank order.
+
+    Raises:
+        NotYet: there is no result; says why.
     """
     had_group = _open_store()
-    if had_group is None:
-        return None
     done, problem = [], ""
     for size, of_size in itertools.groupby(cases, key=lambda case: case.size):
         given = [case.arguments for case in of_size]
         padded = [(*each, *[()] * (current().size - size)) for each in given]
-        results, problem = current().call(smaller.attempt, answer, _round(), size, padded, timeout=deadline)
+        results, problem = called(smaller.attempt, answer, _round(), size, padded)
         if problem:
-            told = clean(problem)
-            advice = f" {hung}" if hung and told.startswith("After ") else ""
-            print(f"Not yet. With {size} ranks: {told}{advice}")
-            _open_store()  # whoever was freed from a wait has lost its connection to the store
+            advice = f" {hung}" if hung and problem.startswith("After ") else ""
+            problem = f"With {size} ranks: {problem}{advice}"
+            with contextlib.suppress(NotYet):
+                _open_store()  # whoever was freed from a wait has lost its connection to the store
             break
         done += [[results[rank][number] for rank in range(size)] for number in range(len(given))]
     if had_group:
         rejoin()
-    return None if problem else done
+    if problem:
+        raise NotYet(problem)
+    return done
 
 
 def rejoin(port: int | None = None) -> None:
@@ -122,22 +122,21 @@ def rejoin(port: int | None = None) -> None:
     """
     problem = ""
     if port is not None:
-        _, problem = current().call(smaller.connect, port, timeout=MEETING)
+        _, problem = called(smaller.connect, port, patience=PREPARING)
     if not problem:
-        _, problem = current().call(smaller.rejoin, _round(), timeout=MEETING)
+        _, problem = called(smaller.rejoin, _round(), patience=PREPARING)
     if problem:
-        print('Your process group could not be made again: call dist.init_process_group("gloo").')
+        say_afterwards('Your process group could not be made again: call dist.init_process_group("gloo").')
 
 
 def _round() -> str:
     return f"round {next(_rounds)}"
 
 
-def _open_store() -> bool | None:
+def _open_store() -> bool:
     """Open a store where groups can meet and connect every rank to it; return whether there is a group."""
-    opened = on_ranks(smaller.open_store, deadline=MEETING)
-    if opened is None or on_ranks(smaller.connect, opened[0][0], deadline=MEETING) is None:
-        return None
+    opened = on_ranks(smaller.open_store, patience=PREPARING)
+    on_ranks(smaller.connect, opened[0][0], patience=PREPARING)
     return opened[0][1]
 
 

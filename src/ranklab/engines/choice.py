@@ -12,6 +12,7 @@ from typing import Any
 from ..errors import WorldError
 from ..layout import Place
 from ..live import tell
+from ..system.backends import ON_CPUS, ON_GPUS
 from ..system.gpus import own_gpu, visible_gpus
 from ..system.memory import free_memory_mb
 
@@ -28,7 +29,7 @@ SENTENCES = {
     FORK: "Ranks are forked from one process that has imported torch.",
     SPAWN: "Ranks are started one by one and each imports torch for itself",
 }
-NO_GPU = "the ranks use the CPU and gloo, and see no GPU."
+NO_GPU = f"the ranks use the CPU and {ON_CPUS.title}, and see no GPU."
 
 
 def choose_launcher(asked: str | None) -> tuple[str, str]:
@@ -82,7 +83,7 @@ def check_elsewhere(engines: str | None, given: Mapping[str, Any]) -> None:
 
 
 def choose_backend(nodes: Sequence[int]) -> str:
-    """NCCL where each rank has a GPU of its own: it takes no two ranks on one GPU.
+    """Choose the backend for GPUs where each rank has one of its own: it takes no two ranks on one GPU.
 
     Nodes laid out on one machine would count the same GPUs twice, each from local rank 0.
     """
@@ -92,12 +93,12 @@ def choose_backend(nodes: Sequence[int]) -> str:
     elif gpus and gpus < nodes[0]:
         tell(_too_few(gpus, nodes[0]))
     elif gpus:
-        return "nccl"
-    return "gloo"
+        return ON_GPUS.name
+    return ON_CPUS.name
 
 
 def choose_backend_elsewhere(places: Sequence[Place], seen: Sequence[Sequence[str]]) -> str:
-    """NCCL where each rank has a GPU of its own, for ranks that another launcher has started.
+    """Choose the backend for GPUs where each rank has one of its own, for ranks that another launcher has started.
 
     Args:
         places: of the ranks, in rank order.
@@ -109,10 +110,10 @@ def choose_backend_elsewhere(places: Sequence[Place], seen: Sequence[Sequence[st
         if gpu is not None:
             taken.add((place.node_rank, gpus[gpu]))
     if len(taken) == len(places):
-        return "nccl"
+        return ON_GPUS.name
     if any(seen):
         tell(_why_no_gpu(places, seen))
-    return "gloo"
+    return ON_CPUS.name
 
 
 def _why_no_gpu(places: Sequence[Place], seen: Sequence[Sequence[str]]) -> str:

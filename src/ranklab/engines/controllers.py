@@ -62,6 +62,19 @@ def controller_runs(cluster: ipp.Cluster, thorough: bool = False) -> bool:
     return all_run(controller.pid) if thorough else _runs(controller.process)
 
 
+def family(cluster: ipp.Cluster | None) -> list[int]:
+    """Return the processes of a controller by their ids: its own, then its schedulers'; nothing where it has ended."""
+    if cluster is None:
+        return []
+    import psutil
+
+    try:
+        controller = psutil.Process(cluster.controller.pid)
+        return [controller.pid, *(scheduler.pid for scheduler in controller.children(recursive=True))]
+    except psutil.NoSuchProcess:
+        return []
+
+
 def kill_controller(cluster: ipp.Cluster) -> None:
     """Kill the controller's whole group: asked to end while it starts, it leaves its schedulers behind."""
     controller = cluster.controller

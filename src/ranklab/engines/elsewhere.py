@@ -19,11 +19,11 @@ from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher
 from ..errors import RanklabError
 from ..layout import IMPATIENT, LOOPBACK, name_ranks
 from ..live import Live
-from ..rank.cut import NCCL_ERRORS
 from ..rank.errands import free_port, take_place, where_am_i
 from ..rank.recorder import BUFFER, ENTRIES
+from ..system import backends
 from ..system.deadman import HOME, OWNER
-from ..system.gpus import ENGINES, backend_environment
+from ..system.gpus import ENGINES
 from ..system.leftovers import make_home
 from ..system.refused import no_more
 from .choice import choose_backend_elsewhere
@@ -159,12 +159,12 @@ class Elsewhere(Processes):
     def _meet_at(self, host: str, port: int) -> None:
         self._meeting_port = port
         # Names are asked for over a network that may be slow, where the ranks are on several computers.
-        ours = [(BUFFER, ENTRIES), (NCCL_ERRORS, "0"), *([IMPATIENT] if self._together else [])]
-        defaults = {name: os.environ.get(name, value) for name, value in ours}
+        ours = [(BUFFER, ENTRIES), *([IMPATIENT] if self._together else [])]
+        defaults = {name: os.environ.get(name, value) for name, value in ours} | backends.defaults()
         for place in self.places:
-            environment = place.environment(host, port) | backend_environment(self.backend)
+            environment = place.environment(host, port) | backends.environment(self.backend)
             if self._together:
-                environment["GLOO_SOCKET_IFNAME"] = LOOPBACK
+                environment |= backends.interfaces(LOOPBACK)
             self.client[place.rank].apply_sync(take_place, environment, defaults)
 
     def alive(self) -> list[int]:

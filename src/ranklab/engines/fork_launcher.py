@@ -15,6 +15,7 @@ from pathlib import Path
 from traitlets import Any, Integer, Unicode
 
 from ..layout import LOOPBACK, places
+from ..system.backends import interfaces
 from ..system.deadman import HOME
 from ..system.ports import reserve_port
 from .forking import Fork, Server
@@ -130,7 +131,8 @@ class ForkSetLauncher(RankSetLauncher):
         self.home = tempfile.mkdtemp(prefix="ranklab-")
         self._port = reserve_port()
         port = self._port.getsockname()[1]
-        common = {HOME: self.home, "GLOO_SOCKET_IFNAME": os.environ.get("GLOO_SOCKET_IFNAME", LOOPBACK)}
+        common = {HOME: self.home}
+        common |= {name: os.environ.get(name, value) for name, value in interfaces(LOOPBACK).items()}
         self.environments = [place.environment("127.0.0.1", port) | common for place in places([self.n])]
         log = Path(self.home, "fork-server.log")
         self.server = Server({HOME: self.home, **self.environment}, log, outlive=True)

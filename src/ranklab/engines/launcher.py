@@ -82,8 +82,17 @@ class RankSetLauncher(LocalEngineSetLauncher):
         )
         launcher.engine_cmd = list(ENGINE_CMD)
         launcher.engine_args = [*copy.deepcopy(self.engine_args), f"--IPEngine.id={rank}"]
-        launcher.on_stop(self._notice_engine_stopped)
+        launcher.on_stop(lambda data: self._notice_rank_stopped(launcher, data))
         return launcher.start()
+
+    def _notice_rank_stopped(self, launcher, data: dict) -> None:
+        """Forget a rank that has ended, unless another process stands in its place already.
+
+        ipyparallel is told in the event loop, which may run only after the rank was replaced: it would forget the new
+        launcher, and fail with a KeyError when that one ends (_notice_engine_stopped in cluster/launcher.py, 9.2).
+        """
+        if self.launchers.get(data["identifier"]) is launcher:
+            self._notice_engine_stopped(data)
 
     def signal_rank(self, rank: int, sig: int) -> None:
         """Send a signal to the process of one rank; nothing happens where it has already ended."""

@@ -17,10 +17,10 @@ from ..lab.namespaces import HOST, HOST_ETC
 from ..lab.rates import Link
 from ..layout import IMPATIENT, LOOPBACK, Place
 from ..live import tell
+from ..system.backends import interfaces
 from ..system.ports import reserve_port
 from .choice import FORK, SPAWN
 
-INTERFACE = "GLOO_SOCKET_IFNAME"
 # On hosts that exist for one world only, ports below those that the kernel hands out by itself (32768 and up).
 FIRST_PORT = 20000
 
@@ -79,8 +79,9 @@ class Loopback(Computers):
 
     def environment(self, place: Place) -> dict[str, str]:
         """Return what a rank's environment says about the network."""
-        # Gloo otherwise looks up this machine's name, which resolves wrongly on many laptops.
-        return {name: os.environ.get(name, ours) for name, ours in ((INTERFACE, LOOPBACK), IMPATIENT)}
+        # A backend otherwise looks up this machine's name, which resolves wrongly on many laptops.
+        ours = interfaces(LOOPBACK) | dict([IMPATIENT])
+        return {name: os.environ.get(name, value) for name, value in ours.items()}
 
     def close(self) -> None:
         """Give the port back. Twice is fine."""
@@ -147,7 +148,7 @@ class Hosts(Computers):
     def environment(self, place: Place) -> dict[str, str]:
         """Return what a rank's environment says about the network: the way into its host."""
         host = self.lab[place.node_rank]
-        return {HOST: str(host.pid), HOST_ETC: str(host.etc), INTERFACE: "eth0"}
+        return {HOST: str(host.pid), HOST_ETC: str(host.etc), **interfaces("eth0")}
 
     def close(self) -> None:
         """End the hosts. Twice is fine."""

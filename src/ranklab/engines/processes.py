@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 from ..errors import ControllerLost, RanklabError
 from ..layout import name_ranks, places
 from ..live import Live
-from ..rank.cut import NCCL_ERRORS
 from ..rank.recorder import BUFFER, ENTRIES
-from ..rank.watchdog import ask
-from ..system import leftovers
+from ..state import Answer, RankState
+from ..system import backends, leftovers
 from ..system.deadman import HOME, OWNER, is_stopped
-from ..system.gpus import backend_environment
 from ..system.home import watchdog_path
+from ..system.patience import ANSWER, EXIT_STATUS
 from ..system.refused import no_more
+from .asking import ask
 from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher
-from .controllers import controller_runs, kill_controller, make_cluster
+from .controllers import controller_runs, family, kill_controller, make_cluster
 from .forking import Server
 from .greeting import greet_all
 from .network import Computers, make_network
@@ -148,10 +148,8 @@ class Processes:
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment(self.network.address, self.master_port)
         environment |= self._owned | self.network.environment(place)
-        environment |= backend_environment(self.backend)
-        environment.setdefault(BUFFER, os.environ.get(BUFFER, ENTRIES))
-        environment.setdefault(NCCL_ERRORS, os.environ.get(NCCL_ERRORS, "0"))
-        return environment
+        environment |= backends.environment(self.backend)
+        return {BUFFER: os.environ.get(BUFFER, ENTRIES), **backends.defaults(), **environment}
 
     def _await(self, ranks: list[int], live: Live, doing: str) -> None:
         """Wait until the controller has admitted these ranks."""
@@ -198,11 +196,8 @@ class Processes:
         """Return how the process of a rank ended (−9: killed by signal 9), or None while it runs."""
         return self._set.exit_code(rank)
 
-    def await_exit_code(self, rank: int, patience: float = 2.0) -> int | None:
-        """Return how a process that has died ended, or None where it is not known.
-
-        The controller can hear of a death a moment before the operating system hands out the exit status.
-        """
+    def await_exit_code(self, rank: int, patience: float = EXIT_STATUS) -> int | None:
+        """Return how a process that has died ended, or None where the system does not hand it out in time."""
         _poll(lambda: self.exit_code(rank) is not None, patience)
         return self.exit_code(rank)
 
@@ -223,10 +218,14 @@ class Processes:
         """The TCP port on which rank 0 listens."""
         return self.network.port
 
-    def ask(self, rank: int, question: str) -> dict | int | None:
-        """Ask the watchdog of a rank, see :func:`ranklab.rank.watchdog.ask`; ``{"stopped": True}`` after a SIGSTOP."""
-        answer = ask(watchdog_path(self.home, rank), question)
-        return {"stopped": True} if answer is None and is_stopped(self.pid(rank)) else answer
+    def helpers(self) -> list[int]:
+        """Return the processes through which the notebook talks to the ranks: controller, schedulers, fork server."""
+        return [*family(self._cluster), *([self._server.pid] if self._server is not None else [])]
+
+    def ask(self, rank: int, question: str, timeout: float = ANSWER) -> Answer | None:
+        """Ask the watchdog of a rank, see :func:`.asking.ask`; a rank that was stopped (SIGSTOP) cannot answer."""
+        answer = ask(watchdog_path(self.home, rank), question, timeout)
+        return RankState(stopped=True) if answer is None and is_stopped(self.pid(rank)) else answer
 
     def lost(self, thorough: bool = False) -> str:
         """Say in one sentence that the ranks cannot be reached any more, or "" where they can.
@@ -291,8 +290,6 @@ class Processes:
 
 def _poll(condition: Callable[[], bool], patience: float) -> bool:
     deadline = time.monotonic() + patience
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
+    while not (met := condition()) and time.monotonic() < deadline:
         time.sleep(POLL)
-    return True
+    return met

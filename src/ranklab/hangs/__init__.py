@@ -1,1 +1,15 @@
-"""What happens when ranks stop: who waits where, why, and how the others are freed."""
+"""What a report says, from what the ranks told: words only, no process.
+
+What the report of a cell says …                                where its words stand
+---------------------------------------------------------------------------------------
+of a rank that raised an error, and what the error means         :mod:`.raised`
+of a rank whose process has ended, and why                       :mod:`.deaths`
+of ranks that wait for one another, or for one that never came   :mod:`.waits`
+of ranks that disagree about a collective                        :mod:`.mismatch`
+of ranks that wait or work for another reason                    :mod:`.diagnosis`
+beside a rank that had to be freed                               :mod:`.freed`
+of a backend                                                     :mod:`ranklab.system.backends`
+
+:mod:`.report` puts them together: which comes first, what state the ranks are in now, what is folded away.
+:mod:`.evidence` has the data that explanations read.
+"""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import RankOutcome
 from . import mismatch
-from .evidence import Case, Finding, doing, verb_of
+from .evidence import Case, Finding, doing, state_of, verb_of
 from .waits import alone, circle, missing, never_met
 
 MORE_TIME = "%%px --timeout 300 gives one cell more seconds."
@@ -20,7 +20,7 @@ def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int
     """Explain why ranks wait, or that they do not.
 
     Args:
-        outcomes: all ranks that were asked, with their ``place``.
+        outcomes: all ranks that were asked, with what was ``seen``.
         size: ranks of the world.
         cut: number and name of each host whose cable is cut.
 
@@ -38,30 +38,8 @@ def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int
     return finding
 
 
-def disagreement(recorded: dict[int, dict]) -> Finding | None:
-    """Explain a collective that was not the same on all ranks, or None where there is none.
-
-    Args:
-        recorded: for each rank ``groups`` and ``collectives``.
-    """
-    found = mismatch.find(recorded)
-    if found is None:
-        return None
-    if found.operation:
-        return Finding(
-            found.sentence,
-            "the ranks take different ways through the program, or call the same operations in another order.",
-            "the n-th collective of a group must be the same on all its ranks: compare the lines above.",
-        )
-    return Finding(
-        found.sentence,
-        f"{found.name} needs tensors of the same shape and type on every rank, and gloo does not compare them.",
-        "make the tensors equal in shape and type, for example by padding to the largest.",
-    )
-
-
 def _stopped(case: Case) -> Finding | None:
-    stopped = [entry.rank for entry in case.stuck if (entry.place or {}).get("stopped")]
+    stopped = [entry.rank for entry in case.stuck if state_of(entry).stopped]
     if not stopped:
         return None
     return Finding(
@@ -73,7 +51,7 @@ def _stopped(case: Case) -> Finding | None:
 
 
 def _silent(case: Case) -> Finding | None:
-    silent = [entry.rank for entry in case.stuck if entry.place is None]
+    silent = [entry.rank for entry in case.stuck if entry.seen is None]
     if not silent:
         return None
     return Finding(
@@ -85,9 +63,9 @@ def _silent(case: Case) -> Finding | None:
 
 def _going_on(case: Case) -> Finding | None:
     """Ranks that exchange messages all the time: the one they wait for at this moment will come."""
-    if not all(entry.place.get("goes_on") or not entry.place.get("call") for entry in case.stuck):
+    if not all(state_of(entry).goes_on or not state_of(entry).call for entry in case.stuck):
         return None
-    if not any(entry.place.get("goes_on") and entry.place.get("call") for entry in case.stuck):
+    if not any(state_of(entry).goes_on and state_of(entry).call for entry in case.stuck):
         return None
     ranks = [entry.rank for entry in case.stuck]
     return Finding(
@@ -98,12 +76,12 @@ def _going_on(case: Case) -> Finding | None:
 
 
 def _disagreement(case: Case) -> Finding | None:
-    return disagreement({entry.rank: entry.place for entry in case.outcomes if entry.place})
+    return mismatch.find({entry.rank: entry.seen for entry in case.outcomes if entry.seen})
 
 
 def _severed(case: Case) -> Finding | None:
     """Ranks that wait for messages while a cable is cut."""
-    waiting = [entry.rank for entry in case.stuck if entry.place.get("call", "").startswith("torch.")]
+    waiting = [entry.rank for entry in case.stuck if state_of(entry).call.startswith("torch.")]
     if not case.cut or not waiting:
         return None
     names = " and ".join(name for _, name in case.cut)
@@ -116,7 +94,7 @@ def _severed(case: Case) -> Finding | None:
 
 def _busy(case: Case) -> Finding:
     ranks = [entry.rank for entry in case.stuck]
-    calls = {entry.place.get("call", "") for entry in case.stuck}
+    calls = {state_of(entry).call for entry in case.stuck}
     inside = f" in {calls.pop()}" if len(calls) == 1 and "" not in calls else ""
     return Finding(
         f"{name_ranks(ranks)} {'is' if len(ranks) == 1 else 'are'} still at work{inside}, and "

@@ -5,11 +5,11 @@ Pure: reads what the ranks left behind and what their watchdogs told.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 
 from ..outcome import RankOutcome
-from . import mismatch
+from ..state import Collective, RankState
 
 TAKES = {"torch.distributed.recv": "receives from", "torch.distributed.irecv": "receives from"}
 GIVES = {"torch.distributed.send": "sends to", "torch.distributed.isend": "sends to"}
@@ -37,7 +37,7 @@ class Case:
     """Ranks that did not come back by themselves, and all that is known around them.
 
     Attributes:
-        outcomes: all ranks that were asked, with their ``place``.
+        outcomes: all ranks that were asked, with what was ``seen``.
         size: ranks of the world.
         cut: number and name of each host whose cable is cut.
     """
@@ -60,38 +60,55 @@ class Case:
 
 def doing(entry: RankOutcome) -> str:
     """Say in a few words what a rank was doing when it was freed."""
-    place = entry.place or {}
-    waiting = pending(entry)
+    state, waiting = state_of(entry), pending(entry)
     if waiting:
-        what = mismatch.shape(waiting)
-        group = f" of group {waiting['group']}" if len(place["groups"]) > 1 else ""
-        return f"waits in {waiting['name']}, collective {waiting['number']}{group}{', ' + what if what else ''}"
+        what = shape(waiting)
+        group = f" of group {waiting.group}" if len(state.groups) > 1 else ""
+        return f"waits in {waiting.name}, collective {waiting.number}{group}{', ' + what if what else ''}"
     if peer(entry) is not None:
         return f"{verb(entry)} rank {peer(entry)}"
-    if place.get("call"):
-        return f"in {place['call']}"
-    return "at work in this line" if place.get("lines") else ""
+    if state.call:
+        return f"in {state.call}"
+    return "at work in this line" if state.lines else ""
 
 
-def pending(entry: RankOutcome) -> dict | None:
+def shape(called: Collective) -> str:
+    """Return what went into a collective: ``shape (3, 4) of float32``, ``one int64``; "" for a barrier."""
+    if not called.sizes:
+        return ""
+    if called.sizes == [[]]:
+        return f"one {called.type}"
+    sizes = ", ".join(map(str, called.sizes[0])) + ("," if len(called.sizes[0]) == 1 else "")
+    more = f" and {len(called.sizes) - 1} more" if len(called.sizes) > 1 else ""
+    return f"shape ({sizes}) of {called.type}{more}"
+
+
+def state_of(entry: RankOutcome) -> RankState:
+    """Return what a rank's watchdog told, an empty state where it told nothing."""
+    return entry.seen or RankState()
+
+
+def pending(entry: RankOutcome) -> Collective | None:
     """Return the first collective that a rank has called and that has not come back."""
-    place = entry.place or {}
-    return next((called for called in place.get("collectives", ()) if not called["done"]), None)
+    return next((called for called in state_of(entry).collectives if not called.done), None)
 
 
 def peer(entry: RankOutcome) -> int | None:
     """Return the rank that a rank sends to or receives from, None where it does neither."""
-    place = entry.place or {}
-    if place.get("call") not in (*TAKES, *GIVES):
-        return None
-    return next(iter(place.get("peers", {}).values()), None)
+    state = state_of(entry)
+    return next(iter(state.peers.values()), None) if state.call in (*TAKES, *GIVES) else None
 
 
 def verb(entry: RankOutcome) -> str:
     """Return what a rank does with its peer."""
-    return {**TAKES, **GIVES}[entry.place["call"]]
+    return {**TAKES, **GIVES}[state_of(entry).call]
 
 
-def verb_of(ranks: Sequence[int], plural: str) -> str:
+def inside(sentence: str) -> str:
+    """Return a sentence as it stands behind a colon."""
+    return sentence.replace("The ", "the ", 1) if sentence.startswith("The ") else sentence
+
+
+def verb_of(ranks: Sized, plural: str) -> str:
     """Return a verb as it follows :func:`ranklab.layout.name_ranks`."""
     return f"{plural}s" if len(ranks) == 1 else plural

@@ -7,72 +7,56 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ..layout import name_ranks
+from ..state import Collective, RankState
+from ..system.backends import named
+from .evidence import Finding, shape
 
 # Operations whose input has the same number of elements on every rank; gather, scatter and all_to_all may differ.
 EQUAL = {"all_reduce", "broadcast", "reduce", "all_gather"}
 DEFAULT = "0"  # torch's name of the group that init_process_group makes
 
 
-@dataclass(frozen=True)
-class Mismatch:
-    """One collective that was not the same everywhere.
-
-    Attributes:
-        sentence: what differs, rank by rank.
-        operation: whether the operations differ; else shape or type of one operation.
-        name: the operation, "" where they differ.
-    """
-
-    sentence: str
-    operation: bool
-    name: str = ""
-
-
-def find(recorded: Mapping[int, dict]) -> Mismatch | None:
-    """Return the first collective on which ranks disagree, or None.
+def find(seen: Mapping[int, RankState]) -> Finding | None:
+    """Explain the first collective that was not the same on all ranks, or return None where there is none.
 
     Args:
-        recorded: for each rank ``groups`` and ``collectives``, as its watchdog told them.
+        seen: what the watchdog of each rank told.
     """
-    together: dict[tuple[str, int], dict[int, dict]] = {}
-    for rank, told in recorded.items():
-        for entry in told.get("collectives", ()):
-            together.setdefault((entry["group"], entry["number"]), {})[rank] = entry
+    together: dict[tuple[str, int], dict[int, Collective]] = {}
+    for rank, state in seen.items():
+        for called in state.collectives:
+            together.setdefault((called.group, called.number), {})[rank] = called
     for (group, number), entries in sorted(together.items(), key=lambda item: item[0][1]):
-        which = f"collective {number}{_of(group, recorded)}"
-        names = {entry["name"] for entry in entries.values()}
+        which = f"The ranks disagree about collective {number}{_of(group, seen)}"
+        names = {called.name for called in entries.values()}
         if len(names) > 1:
-            told = _each({rank: entry["name"] for rank, entry in entries.items()})
-            return Mismatch(f"The ranks disagree about {which}: {told}.", operation=True)
+            return Finding(
+                f"{which}: {_each({rank: called.name for rank, called in entries.items()})}.",
+                "the ranks take different ways through the program, or call the same operations in another order.",
+                "the n-th collective of a group must be the same on all its ranks: compare the lines above.",
+            )
         name = names.pop()
-        if name in EQUAL and len({(_count(entry), entry["type"]) for entry in entries.values()}) > 1:
-            told = _each({rank: shape(entry) for rank, entry in entries.items()})
-            return Mismatch(f"The ranks disagree about {which}, {name}: {told}.", operation=False, name=name)
+        if name in EQUAL and len({(_count(called), called.type) for called in entries.values()}) > 1:
+            backend = named(next(iter(entries.values())).backend)
+            return Finding(
+                f"{which}, {name}: {_each({rank: shape(called) for rank, called in entries.items()})}.",
+                f"{name} needs tensors of the same shape and type on every rank, and {backend.title} does not compare "
+                "them.",
+                "make the tensors equal in shape and type, for example by padding to the largest.",
+            )
     return None
 
 
-def shape(entry: dict) -> str:
-    """Return what went into a collective: ``shape (3, 4) of float32``, ``one int64``; "" for a barrier."""
-    if not entry["sizes"]:
-        return ""
-    if entry["sizes"] == [[]]:
-        return f"one {entry['type']}"
-    sizes = ", ".join(map(str, entry["sizes"][0])) + ("," if len(entry["sizes"][0]) == 1 else "")
-    more = f" and {len(entry['sizes']) - 1} more" if len(entry["sizes"]) > 1 else ""
-    return f"shape ({sizes}) of {entry['type']}{more}"
+def _count(called: Collective) -> int:
+    return sum(math.prod(sizes) for sizes in called.sizes)
 
 
-def _count(entry: dict) -> int:
-    return sum(math.prod(sizes) for sizes in entry["sizes"])
-
-
-def _of(group: str, recorded: Mapping[int, dict]) -> str:
+def _of(group: str, seen: Mapping[int, RankState]) -> str:
     if group == DEFAULT:
         return ""
-    ranks = next((told["groups"][group] for told in recorded.values() if group in told.get("groups", {})), [])
+    ranks = next((state.groups[group] for state in seen.values() if group in state.groups), [])
     return f" of the group of {name_ranks(ranks)}" if ranks else ""
 
 

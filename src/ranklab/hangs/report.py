@@ -1,44 +1,25 @@
 """From what the ranks did to what the panel says: the cause first, its consequences after it.
 
-Pure but for the files that a dead rank has left.
+Pure: the words of each fault stand in a module of their own, see :mod:`ranklab.hangs`.
 """
 
 from __future__ import annotations
 
-import re
-import signal
 from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import CellOutcome, RankOutcome
-from . import diagnosis, lastwords, mismatch
-from .evidence import pending
+from ..state import RankState
+from . import deaths, diagnosis, mismatch, raised
+from .evidence import doing, inside, shape, state_of
 
-# What gloo says in a rank whose partner has gone: torch/…/gloo/transport/tcp/pair.cc.
-LOST = re.compile(r"Connection closed by peer|Connection reset by peer|Broken pipe|Read error|Write error")
 GROUPS_GONE = (
     "Process groups, and what was built on them (DDP, device meshes), are gone: dist.init_process_group "
     "makes a new one."
 )
-LONG = 200  # characters; DDP's errors are paragraphs, and the panel has the whole of them below its first line
-HINTS = (
-    (
-        "initialize the default process group twice",
-        "a group exists already.",
-        "call dist.destroy_process_group() first, or only `if not dist.is_initialized()`.",
-    ),
-    (
-        "Default process group has not been initialized",
-        "this rank has no process group.",
-        "call dist.init_process_group() before it, on every rank.",
-    ),
-    (
-        "can't allocate memory",
-        "this process may not have that much memory.",
-        "use a smaller tensor, batch or model, or fewer ranks.",
-    ),
-    ("out of memory", "the device is full.", "use a smaller batch or model, or see who else uses it: nvidia-smi."),
-)
+NO_RANK_LEFT = "The next cell starts all ranks again, without variables"
+ALL_LOST = f"{NO_RANK_LEFT}; process groups are gone."
+WRONG_NUMBERS = "The cell came to its end, but its numbers are not what they should be."
 
 
 def summarise(
@@ -49,8 +30,9 @@ def summarise(
     size: int,
     cell: str = "",
     cut: Sequence[tuple[int, str]] = (),
+    what: str = "cell",
 ) -> CellOutcome:
-    """Say what happened in a cell.
+    """Say what happened in a cell, or in a program that torchrun has started.
 
     Args:
         outcomes: every rank that was asked.
@@ -60,22 +42,23 @@ def summarise(
         size: number of ranks of the world.
         cell: its text, for the line in which a rank died.
         cut: number and name of each host whose cable is cut.
+        what: what ran on the ranks, "cell" or "program".
     """
     result = CellOutcome(outcomes, timed_out=reason == "deadline")
     died = [entry for entry in outcomes if entry.state == "died"]
     found = diagnosis.find(outcomes, size, cut)
-    _mark_consequences(outcomes, died)
-    raised = [entry for entry in outcomes if entry.state == "raised"]
+    raised.mark_consequences(outcomes, died)
+    errors = [entry for entry in outcomes if entry.state == "raised"]
     if died:
-        result.headline = f"rank {died[0].rank} {_how(died[0], cell)}"
+        result.headline = f"rank {died[0].rank} {deaths.how(died[0], cell)}"
         for entry in died:
-            entry.note = _how(entry, cell)
-        result.cause, result.mend = _why_died(died[0], outcomes)
-    elif raised:
-        result.headline, result.cause, result.mend = _of_error(raised)
+            entry.note = deaths.how(entry, cell)
+        result.cause, result.mend = deaths.why(died[0], outcomes, what)
+    elif errors:
+        result.headline, result.cause, result.mend = raised.explain(errors)
     elif found is not None:
         when = "You stopped the cell: " if reason == "interrupted" else f"After {timeout:g} s: "
-        result.headline = when + _inside(found.sentence)
+        result.headline = when + inside(found.sentence)
         result.cause, result.mend = found.cause, found.mend
     elif reason == "interrupted":
         result.headline = f"You stopped {name_ranks([entry.rank for entry in outcomes])}."
@@ -88,93 +71,46 @@ def summarise(
     return result
 
 
-def warn(outcome: CellOutcome, recorded: dict[int, dict]) -> None:
+def warn(outcome: CellOutcome, seen: dict[int, RankState]) -> None:
     """Say that a cell which ended well has mixed different collectives: its numbers are wrong.
 
     Args:
         outcome: of the cell; gets the warning.
-        recorded: for each rank ``groups`` and ``collectives`` of the cell.
+        seen: groups and collectives of the cell, for each rank.
     """
-    found = diagnosis.disagreement(recorded)
+    found = mismatch.find(seen)
     if found is not None:
-        outcome.warning = f"{found.sentence} The cell came to its end, but its numbers are not what they should be."
+        outcome.warning = f"{found.sentence} {WRONG_NUMBERS}"
         outcome.cause, outcome.mend = found.cause, found.mend
 
 
-def _mark_consequences(outcomes: list[RankOutcome], died: list[RankOutcome]) -> None:
-    """Tell a rank that only lost its partner from the one that is the cause."""
-    errors = [entry for entry in outcomes if entry.state == "raised"]
-    lost = [entry for entry in errors if LOST.search(entry.error)]
-    if not died and len(lost) == len(errors):
-        return  # nobody else is to blame: show what gloo said
-    partners = f"{name_ranks([entry.rank for entry in died])}, which died" if died else "a rank that raised an error"
-    for entry in lost:
-        entry.traceback = [line for line in entry.traceback[:-1] if not line.startswith("in ")]
-    # Whether gloo told a rank of the death before we freed it is a matter of microseconds.
-    waiting = [entry for entry in outcomes if died and entry.state == "freed" and pending(entry)]
-    for entry in [*lost, *waiting]:
-        entry.state, entry.error, entry.note = "lost", "", f"waited for {partners}"
+def running(
+    outcomes: list[RankOutcome], seen: dict[int, RankState], still: list[int], seconds: int, timeout: float
+) -> CellOutcome:
+    """Say what the ranks are doing while a cell runs.
+
+    Args:
+        outcomes: what each rank has left behind so far; gets what the rank is doing.
+        seen: what the watchdog of each rank that still works told.
+        still: the ranks that still work.
+        seconds: since the cell began.
+        timeout: its deadline, seconds.
+    """
+    for entry in outcomes:
+        if entry.rank in seen:
+            entry.seen, entry.traceback = seen[entry.rank], seen[entry.rank].lines[-1:]
+            entry.note = doing(entry)
+    return CellOutcome(outcomes, headline=f"running for {seconds} s on {name_ranks(still)}, deadline {timeout:g} s")
 
 
-def _how(entry: RankOutcome, cell: str) -> str:
-    """Say how a process ended, and in which line."""
-    if entry.exit_code is None:
-        how = "is lost: the controller no longer hears it"
-    elif entry.exit_code < 0:
-        names = {each.value: each.name for each in signal.Signals}  # without most of the real-time signals
-        how = f"was killed by {names.get(-entry.exit_code, f'signal {-entry.exit_code}')}"
-    else:
-        how = f"ended with exit status {entry.exit_code}"
-    lines = cell.splitlines()
-    if 0 < entry.last_line <= len(lines):
-        how += f" in line {entry.last_line}:  {lines[entry.last_line - 1].strip()}"
-        return how
-    return f"{how}."
+def all_lost(outcomes: list[RankOutcome], why: str) -> CellOutcome:
+    """Say that no rank can be reached any more.
 
-
-def _inside(sentence: str) -> str:
-    """Return a sentence as it stands behind a colon."""
-    return sentence.replace("The ", "the ", 1) if sentence.startswith("The ") else sentence
-
-
-def _why_died(entry: RankOutcome, outcomes: list[RankOutcome]) -> tuple[str, str]:
-    differing = diagnosis.disagreement({other.rank: other.place for other in outcomes if other.place})
-    if differing is not None:
-        return f"{_inside(differing.sentence)} {differing.cause}", differing.mend
-    if entry.memory:
-        return entry.memory, "use a smaller tensor, batch or model, fewer ranks, or a higher limit."
-    if sizes := lastwords.too_much(entry.last_words):
-        return (
-            f"another rank sent it {sizes[0]} bytes where it expected {sizes[1]}: the tensors of one call differ "
-            "in shape or type, and gloo ends the process then.",
-            "make the tensors of that call equal in shape and type on all its ranks.",
-        )
-    if said := lastwords.exception(entry.last_words):
-        return f"compiled code ended the process: {said}", ""
-    if entry.exit_code == -signal.SIGKILL:
-        return (
-            "something outside of it: kill -9, a batch system's limit, or the system when memory is short.",
-            "see how much memory the cell needs.",
-        )
-    if entry.exit_code == -signal.SIGSEGV:
-        return "compiled code used memory that is not its own.", ""
-    return "", ""
-
-
-def _of_error(raised: list[RankOutcome]) -> tuple[str, str, str]:
-    first, message = raised[0], _first_sentence(raised[0].error)
-    same = name_ranks([entry.rank for entry in raised if _first_sentence(entry.error) == message])
-    if first.error.startswith("SystemExit"):
-        status = message.partition(": ")[2] or "0"
-        return f"{same} called sys.exit({status}): a program would end here; a rank stays.", "", ""
-    cause, mend = next(((cause, mend) for part, cause, mend in HINTS if part in first.error), ("", ""))
-    return f"{same} raised {message}", cause, mend
-
-
-def _first_sentence(error: str) -> str:
-    """Return the first line of an error, and of a long line its first sentence."""
-    line = error.splitlines()[0]
-    return line if len(line) <= LONG else re.split(r"(?<=[.!?]) ", line, maxsplit=1)[0]
+    Args:
+        outcomes: what the ranks have left behind.
+        why: one sentence.
+    """
+    return CellOutcome(outcomes, headline=why, advice=ALL_LOST)
 
 
 def _advice(outcomes: list[RankOutcome], dead: list[int]) -> str:
@@ -182,8 +118,8 @@ def _advice(outcomes: list[RankOutcome], dead: list[int]) -> str:
     if dead:
         kept = f"The next cell starts {name_ranks(dead)} again, without variables; the others keep theirs."
     if len(dead) == len(outcomes):
-        kept = "The next cell starts all ranks again, without variables."
-    grouped = any((entry.place or {}).get("groups") for entry in outcomes)
+        kept = f"{NO_RANK_LEFT}."
+    grouped = any(state_of(entry).groups for entry in outcomes)
     return f"{kept} {GROUPS_GONE}" if grouped or dead else kept
 
 
@@ -191,14 +127,13 @@ def _details(outcomes: list[RankOutcome]) -> list[tuple[list[int], str]]:
     """Return what the report folds away: the calls that ranks were in, and their latest collectives."""
     details: dict[str, list[int]] = {}
     for entry in outcomes:
-        place = entry.place or {}
-        lines = [f"in {' → '.join(place['stack'])}"] if place.get("stack") else []
-        for called in place.get("collectives", ())[-5:]:
-            state = "done" if called["done"] else "waits"
-            ranks = name_ranks(place["groups"].get(called["group"], []))
-            shape = mismatch.shape(called)
-            told = f"{called['number']}. {called['name']} of {ranks}{', ' + shape if shape else ''}: {state}"
-            lines.append(told)
+        state = state_of(entry)
+        lines = [f"in {' → '.join(state.stack)}"] if state.stack else []
+        for called in state.collectives[-5:]:
+            ends = "done" if called.done else "waits"
+            ranks = name_ranks(state.groups.get(called.group, []))
+            what = shape(called)
+            lines.append(f"{called.number}. {called.name} of {ranks}{', ' + what if what else ''}: {ends}")
         if lines:
             details.setdefault("\n".join(lines), []).append(entry.rank)
     return [(ranks, text) for text, ranks in details.items()]

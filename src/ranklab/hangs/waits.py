@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import RankOutcome
-from .evidence import TAKES, Case, Finding, doing, peer, pending, verb, verb_of
+from ..state import Collective
+from .evidence import TAKES, Case, Finding, doing, peer, pending, state_of, verb, verb_of
 
 INIT = "torch.distributed.init_process_group"
 NOT_SENT = "to which this cell was not sent"
@@ -19,7 +20,7 @@ TO_ALL = "send the cell to all ranks, without --ranks."
 
 def never_met(case: Case) -> Finding | None:
     """Ranks that wait for the others in ``init_process_group``."""
-    meeting = [entry.rank for entry in case.stuck if entry.place["call"] == INIT]
+    meeting = [entry.rank for entry in case.stuck if state_of(entry).call == INIT]
     if not meeting:
         return None
     away = [entry for entry in case.outcomes if entry.rank not in meeting]
@@ -52,7 +53,7 @@ def circle(case: Case) -> Finding | None:
             continue
         told = ", ".join(f"rank {rank} {verb(by_rank[rank])} rank {peers[rank]}" for rank in sorted(path))
         sentence = f"{name_ranks(path)} wait for each other: {told}."
-        takers = [rank for rank in path if by_rank[rank].place["call"] in TAKES]
+        takers = [rank for rank in path if state_of(by_rank[rank]).call in TAKES]
         if len(path) == 2 and len(takers) == 1:
             cause = "the send and the recv are not a pair: they have another tag or another group."
             return Finding(sentence, cause, "give both calls the same tag and the same group.")
@@ -68,11 +69,11 @@ def missing(case: Case) -> Finding | None:
         waiting = pending(entry)
         if waiting is None:
             continue
-        members = entry.place["groups"].get(waiting["group"], [])
+        members = state_of(entry).groups.get(waiting.group, [])
         outside = [rank for rank in case.outside if rank in members]
         away = [other for other in case.outcomes if other.rank in members and not _has(other, waiting)]
         same = [other.rank for other in case.stuck if _has(other, waiting)]
-        waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {waiting['name']}"
+        waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {waiting.name}"
         if outside:
             return Finding(f"{waits} for {name_ranks(outside)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
         if away:
@@ -80,12 +81,12 @@ def missing(case: Case) -> Finding | None:
     return None
 
 
-def _of_absent(waits: str, waiting: dict, away: list[RankOutcome]) -> Finding:
+def _of_absent(waits: str, waiting: Collective, away: list[RankOutcome]) -> Finding:
     """Explain why ranks have not come to a collective in which others wait."""
-    name, absent = waiting["name"], name_ranks([other.rank for other in away])
+    name, absent = waiting.name, name_ranks([other.rank for other in away])
     sentence = f"{waits}, {_whereabouts(away)}."
     rule = "a collective comes back when every rank of its group has called it;"
-    earlier = {other.rank: _calls(other, waiting["group"]) for other in away}
+    earlier = {other.rank: _calls(other, waiting.group) for other in away}
     if all(other.state == "done" and earlier[other.rank] for other in away):
         return Finding(
             sentence,
@@ -100,7 +101,7 @@ def _of_absent(waits: str, waiting: dict, away: list[RankOutcome]) -> Finding:
             f"the ranks use two groups in another order: {absent} {verb_of(away, 'wait')} in the other group.",
             "call the collectives of all groups in the same order on every rank.",
         )
-    computing = [other.rank for other in away if other.state == "freed" and not (other.place or {}).get("call")]
+    computing = [other.rank for other in away if other.state == "freed" and not state_of(other).call]
     if computing:
         who = name_ranks(computing)
         return Finding(
@@ -132,7 +133,7 @@ def alone(case: Case) -> Finding | None:
             return Finding(f"rank {entry.rank} {verb(entry)} rank {peer(entry)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
         if other is None:
             continue
-        answer = "sends nothing" if entry.place["call"] in TAKES else "receives nothing"
+        answer = "sends nothing" if state_of(entry).call in TAKES else "receives nothing"
         where = "has finished the cell" if other.state == "done" else f"is elsewhere ({doing(other) or other.state})"
         return Finding(
             f"rank {entry.rank} {verb(entry)} rank {other.rank}, which {answer} and {where}.",
@@ -142,24 +143,23 @@ def alone(case: Case) -> Finding | None:
     return None
 
 
-def _has(entry: RankOutcome, waiting: dict) -> bool:
+def _has(entry: RankOutcome, waiting: Collective) -> bool:
     return any(
-        called["group"] == waiting["group"] and called["number"] >= waiting["number"]
-        for called in (entry.place or {}).get("collectives", ())
+        called.group == waiting.group and called.number >= waiting.number for called in state_of(entry).collectives
     )
 
 
 def _calls(entry: RankOutcome, group: str) -> int:
     """Return how many collectives of a group a rank has called in this cell."""
-    return sum(called["group"] == group and called["recent"] for called in (entry.place or {}).get("collectives", ()))
+    return sum(called.group == group and called.recent for called in state_of(entry).collectives)
 
 
 def _whereabouts(away: Sequence[RankOutcome]) -> str:
     if all(entry.state == "done" for entry in away):
         return "which finished the cell without it"
     if all(entry.state == "freed" for entry in away):
-        places = {tuple((entry.place or {}).get("lines", ())[-1:]) for entry in away}
-        line = " ".join(places.pop()) if len(places) == 1 else ""
+        lines = {tuple(state_of(entry).lines[-1:]) for entry in away}
+        line = " ".join(lines.pop()) if len(lines) == 1 else ""
         return f"still in {line.replace(':  ', ', ', 1)}" if line else "which did something else"
     return "which did not come"
 

@@ -10,16 +10,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import psutil
 
 from ..errors import RanklabError
-from .hosttools import PACKAGES, search_path
+from ..programs import PACKAGES, search_path
 from .rates import Link, read_delay, read_rate
-
-if TYPE_CHECKING:
-    from .lab import Lab
 
 TIMEOUT = 60.0
 SHOWN_LINES = 20  # of a failed command's output
@@ -52,6 +49,16 @@ class HostProcess(subprocess.Popen):
                 process.kill()
 
 
+class Ground(Protocol):
+    """What a host needs of the lab that it stands in, see :class:`ranklab.lab.lab.Lab`."""
+
+    def enter(self, pid: int | None, *kinds: str) -> list[str]: ...  # noqa: D102
+    def tool(self, pid: int | None, command: Sequence[str], lines: Sequence[str] = ()) -> str: ...  # noqa: D102
+    def remember(self, process: subprocess.Popen) -> None: ...  # noqa: D102
+    def possible(self, delay: float) -> float: ...  # noqa: D102
+    def settle(self) -> None: ...  # noqa: D102
+
+
 class Host:
     """A computer of its own as far as the network is concerned: a name, an address, one cable to the switch.
 
@@ -64,7 +71,7 @@ class Host:
     Used in the chapter *two-computers*.
     """
 
-    def __init__(self, lab: Lab, number: int, address: str, pid: int, etc: Path) -> None:
+    def __init__(self, lab: Ground, number: int, address: str, pid: int, etc: Path) -> None:
         self.name, self.address = f"computer{number + 1}", address
         self.link, self.is_cut = Link(), False
         self.pid, self.etc = pid, etc

@@ -6,33 +6,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import NoHosts, RanklabError
+from ..programs import lacking, search_path
 
-# An ordinary user's PATH does not have the folders of ip and tc everywhere.
-PATH = os.pathsep.join(("/usr/sbin", "/sbin"))
-PACKAGES = {
-    "ip": "iproute2",
-    "tc": "iproute2",
-    "nsenter": "util-linux",
-    "unshare": "util-linux",
-    "mount": "mount",
-    "ping": "iputils-ping",
-    "iperf3": "iperf3",
-    "ethtool": "ethtool",
-}
-NEEDED = ("ip", "tc", "nsenter", "unshare", "mount", "env")
 PATIENCE = 20.0  # seconds; each of these commands takes milliseconds
-
-
-def search_path(environment: dict[str, str]) -> str:
-    """Return the folders of an environment's programs, those of the administrator's tools among them."""
-    return os.pathsep.join((environment.get("PATH", os.defpath), PATH))
 
 
 def check_tools() -> None:
@@ -43,10 +25,10 @@ def check_tools() -> None:
     """
     if not sys.platform.startswith("linux"):
         raise NoHosts(f"Hosts of their own need Linux, and this is {sys.platform}.", "use a virtual machine with Linux")
-    path = search_path(dict(os.environ))
-    if missing := [tool for tool in NEEDED if shutil.which(tool, path=path) is None]:
-        packages = sorted({PACKAGES.get(tool, "coreutils") for tool in missing})
-        raise NoHosts(f"Hosts need {', '.join(missing)}.", f"sudo apt install {' '.join(packages)}")
+    if missing := [program for program in lacking() if program.tag == "needs-hosts"]:
+        packages = sorted({program.package for program in missing})
+        names = ", ".join(program.name for program in missing)
+        raise NoHosts(f"Hosts need {names}.", f"sudo apt install {' '.join(packages)}")
 
 
 def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> str:

@@ -23,11 +23,12 @@ import psutil
 
 from ..errors import NoHosts, RanklabError, WorldError
 from ..live import tell
+from ..programs import search_path
 from ..system.deadman import HOME, OWNER
 from ..system.leftovers import make_home
 from ..system.refused import no_more
 from .host import Host
-from .hosttools import PATIENCE, check_tools, forbidden, run_tool, search_path
+from .hosttools import PATIENCE, check_tools, forbidden, run_tool
 from .rates import Link
 from .subnets import FIRST, MOST, choose_subnet
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 import psutil
 
 from ..errors import WorldError
-from .hosttools import PATIENCE, search_path
+from ..programs import search_path
+from .hosttools import PATIENCE
 
 FIRST = 100  # host 1 is ….100, as in the book
 MOST = 100

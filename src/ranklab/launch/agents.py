@@ -7,12 +7,12 @@ import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..layout import IMPATIENT, places
+from ..system.backends import interfaces
 from ..system.deadman import HOME, OWNER
 from .commandline import Launch
 from .ranklogs import Log
@@ -42,7 +42,6 @@ class Agent:
         node: which node.
         process: its warden.
         log: what torchrun itself wrote to stderr.
-        ended_at: when it was first seen to have ended, None before.
         stopped: whether it still ran when it was told to end.
     """
 
@@ -53,7 +52,6 @@ class Agent:
         self.folder = folder / str(node)
         self.folder.mkdir()
         self.log = Log(self.folder / "torchrun.stderr")
-        self.ended_at: float | None = None
         self.stopped = False
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
@@ -71,11 +69,7 @@ class Agent:
 
     def running(self) -> bool:
         """Say whether torchrun still runs."""
-        if self.process.poll() is None:
-            return True
-        if self.ended_at is None:
-            self.ended_at = time.monotonic()
-        return False
+        return self.process.poll() is None
 
     @property
     def failed(self) -> bool:
@@ -144,7 +138,6 @@ class Agent:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.running()
 
 
 def stop(agents: list[Agent]) -> None:
@@ -174,7 +167,7 @@ def environment_for(
     environment["LOGLEVEL"] = "INFO"
     if loopback:
         # A host name that resolves to nothing, or to another interface, is no obstacle on one machine.
-        environment.setdefault("GLOO_SOCKET_IFNAME", loopback)
-        environment.setdefault(*IMPATIENT)
+        for name, value in (*interfaces(loopback).items(), IMPATIENT):
+            environment.setdefault(name, value)
         environment.setdefault("PET_LOCAL_ADDR", launch.address)
     return environment | {name: str(value) for name, value in (extra or {}).items()}

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 from dataclasses import dataclass, field
 
-from ..hangs.report import LOST, summarise
+from ..hangs.report import summarise
 from ..layout import name_ranks
 from ..outcome import CellOutcome, RankOutcome, clean
+from ..system.backends import lost_partner
 from . import pytraceback
 from .agents import Agent
 from .commandline import STANDALONE, Launch
@@ -28,9 +28,6 @@ ENTRY_PROCESS = re.compile(r"(\bpid: |\bPID )\d+")
 PATH = re.compile(r'(?<=[ "])/\S*/(?=[^/\s"]+)')
 REFUSED = re.compile(r"^\S+: error: (.+)$", re.MULTILINE)
 RUNNING = "still running"
-# What a rank says whose partner has gone. gloo forgets a send whose connection breaks while it is answered, and the
-# rank waits until the group's timeout (UnboundBuffer::waitSend).
-ALONE = re.compile(rf"{LOST.pattern}|Timed out waiting \d+ms")
 LOG_LINE = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+\] ?", re.MULTILINE)
 
 
@@ -100,17 +97,15 @@ def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) 
     broken.sort(key=lambda end: (end.outcome.state != "died" or (end.outcome.exit_code or 0) >= 0, end.when))
     recorded = {end.outcome.rank: end.recorded for end in broken}
     raised = {end.outcome.rank: end.outcome.error for end in broken}
-    result = summarise([end.outcome for end in broken], "finished", 0, range(len(ranks)), len(ranks))
+    result = summarise([end.outcome for end in broken], "finished", 0, range(len(ranks)), len(ranks), what="program")
     first = next((end.outcome for end in broken if end.outcome.state != "lost"), broken[0].outcome)
     result.ranks, result.advice, result.details = ranks, "", []
     for entry in ranks:
-        # Whether a rank that waits is told by gloo that its partner has gone, or ended by torchrun before that, is a
+        # Whether a rank that waits is told that its partner has gone, or ended by torchrun before that, is a
         # matter of milliseconds.
         if entry.state in ("lost", "freed"):
             entry.state, entry.error, entry.traceback, entry.stderr = "freed", "", [], ""
             entry.note = f"ended because rank {first.rank} had failed"
-    if first.exit_code == -signal.SIGKILL:
-        result.mend = "see how much memory the program needs."
     starts = max(agent.attempts() for agent in agents)
     if starts > 1:
         result.advice = f"torchrun started the ranks {starts} times; this is the last time."
@@ -122,11 +117,11 @@ def _lost_with(agent: Agent, ends: list[_End]) -> None:
     """Mark the ranks that only lost a partner when one node's torchrun was killed: they are not the cause."""
     gone = set(agent.ranks())
     for outcome in (end.outcome for end in ends):
-        if outcome.state == "raised" and ALONE.search(outcome.error):
+        if outcome.state == "raised" and lost_partner(outcome.error, overdue=True):
             outcome.state, outcome.error, outcome.traceback = "freed", "", []
-        if outcome.state == "freed" and ALONE.search(outcome.stderr):
+        if outcome.state == "freed" and lost_partner(outcome.stderr, overdue=True):
             outcome.stderr = ""
-        # Whether a rank was told by gloo or ended by its torchrun before that is a matter of milliseconds.
+        # Whether a rank was told that or ended by its torchrun before that is a matter of milliseconds.
         if outcome.state == "freed" and outcome.rank not in gone and outcome.note != RUNNING:
             outcome.note = f"ended because torchrun on {agent.launch.name(agent.node)} had been killed"
 

@@ -10,7 +10,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from ..rank.trace import anonymous
+from ..system.backends import anonymous
 
 START = "Traceback (most recent call last):"
 FRAME = re.compile(r'\s*File "(.+?)", line (\d+)(?:, in (.+))?$')

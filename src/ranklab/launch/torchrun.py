@@ -60,7 +60,7 @@ def torchrun(
             use "static".
         launcher: "torchrun", or "torch.distributed.launch" for what stood there before it.
         address: where all nodes look for node 0; left out, the name of its host, or this machine's loopback address.
-        timeout: seconds until everything is ended.
+        timeout: seconds until everything is ended; those in which other programs had the processors do not count.
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
         flags: further options of torchrun: ``max_restarts=3`` is ``--max-restarts=3``, ``standalone=True`` is
@@ -190,12 +190,16 @@ class _Launching:
             self.agents.append(Agent(self.launch, node, port, self.folder, self.environment, host))
 
     def _wait(self, live: Live) -> str:
+        from .clock import LaunchClock
+
+        clock, failed_at = LaunchClock(agent.process.pid for agent in self.agents), None
         while running := [agent for agent in self.agents if agent.running()]:
-            now = time.monotonic()
-            failed = [agent.ended_at for agent in self.agents if agent.failed]
-            if failed and now > min(failed) + GRACE:
+            now = clock()
+            if failed_at is None and any([agent.failed for agent in self.agents]):
+                failed_at = now
+            if failed_at is not None and now > failed_at + GRACE:
                 return "trouble"
-            if now > self.began + self.timeout:
+            if now > self.timeout:
                 return "deadline"
             for agent in self.agents:
                 agent.look()

@@ -1,4 +1,4 @@
-"""Ending what a rank waits for, from a thread beside it: gloo's connections are cut, NCCL's group is aborted.
+"""Ending what a rank waits for, from a thread beside it: its connections are cut, or its groups are aborted.
 
 Runs inside a rank, in the watchdog's thread. Standard library only; torch is looked up where the reader has imported
 it.
@@ -13,10 +13,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
-# torch ends a process whose NCCL collective failed, and aborts groups by itself, unless this is "0": the note at
-# _abort_process_group in torch/distributed/distributed_c10d.py (2.13).
-NCCL_ERRORS = "TORCH_NCCL_ASYNC_ERROR_HANDLING"
-NCCL_PATIENCE = 0.8  # less than the driver waits for the answer
+from ..system.backends import of_group
+from ..system.patience import ABORT
 
 
 def cut(ours: set[int]) -> int:
@@ -29,7 +27,7 @@ def cut(ours: set[int]) -> int:
     Args:
         ours: inode numbers of the notebook's own connections, which stay.
     """
-    _abort_nccl()
+    _abort_groups()
     count = 0
     for inode, connection in connections():
         if inode not in ours:
@@ -60,15 +58,15 @@ def connections() -> Iterator[tuple[int, socket.socket]]:
                     yield os.fstat(descriptor).st_ino, connection
 
 
-def _abort_nccl() -> None:
-    """Abort NCCL's groups where there are any: kernels that wait on the GPU end, and the group is gone."""
+def _abort_groups() -> None:
+    """Abort all groups where a backend needs it: kernels that wait on a GPU end, and the groups are gone."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return
     world = distributed.distributed_c10d._world
-    if not any("nccl" in config for config in world.pg_backend_config.values()):
+    if not any(backend.aborts for config in world.pg_backend_config.values() for backend in of_group(config)):
         return
-    # NCCL itself can hang in an abort (NVIDIA/nccl issue 1013): the watchdog has to stay reachable.
+    # The abort itself can hang (NVIDIA/nccl issue 1013): the watchdog has to stay reachable.
     aborting = threading.Thread(target=distributed.distributed_c10d._abort_process_group, daemon=True, name="abort")
     aborting.start()
-    aborting.join(NCCL_PATIENCE)
+    aborting.join(ABORT)

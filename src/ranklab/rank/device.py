@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..system.gpus import BACKEND, ENGINES, own_gpu
+from ..system.backends import BACKEND, ON_GPUS, named
+from ..system.gpus import ENGINES, own_gpu
 
 if TYPE_CHECKING:
     import torch
@@ -33,9 +34,10 @@ def device() -> torch.device:
         raise WorldError("The notebook is not a rank: call ranklab.device() in a %%px cell.")
     import torch
 
-    if os.environ.get(BACKEND, "nccl") != "nccl" or not torch.cuda.is_available():
+    backend = named(os.environ.get(BACKEND, ON_GPUS.name))
+    if backend.device == "cpu" or not torch.cuda.is_available():
         return torch.device("cpu")
     place = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     same_list_for_all = "TORCHELASTIC_RUN_ID" in os.environ or (BACKEND in os.environ and ENGINES not in os.environ)
     gpu = own_gpu(*place, torch.cuda.device_count(), one_each=not same_list_for_all)
-    return torch.device("cpu") if gpu is None else torch.device("cuda", gpu)
+    return torch.device("cpu") if gpu is None else torch.device(backend.device, gpu)

@@ -162,6 +162,12 @@ def _watch(count):
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # Keeping torch.compile out of a mode imports it: a second and 70 MB a rank, at the first operation in the
+            # block. Where nobody has imported it, there is nothing to keep out (_python_dispatch.py, 2.13).
+            return "torch._dynamo" in sys.modules
+
         def __torch_dispatch__(self, function, types, args=(), kwargs=None):
             # The mode is off while it handles a call: a DTensor has to make its collectives outside, as for
             # CommDebugMode (torch/distributed/tensor/debug/_comm_mode.py, 2.13).

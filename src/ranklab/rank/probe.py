@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ..system.backends import named
+
 SIZES = (1, 1000, 1_000_000)
 
 
@@ -16,7 +18,7 @@ def main(backend: str) -> int:
     """Add up whole numbers of several sizes on all ranks.
 
     Args:
-        backend: "gloo" or "nccl".
+        backend: as ``init_process_group`` takes it.
 
     Returns:
         0, or 1 where a number is wrong.
@@ -25,7 +27,7 @@ def main(backend: str) -> int:
     import torch.distributed as dist
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    device = torch.device("cuda", rank) if backend == "nccl" else torch.device("cpu")
+    device = torch.device("cpu") if (kind := named(backend).device) == "cpu" else torch.device(kind, rank)
     dist.init_process_group(backend)
     for count in SIZES:
         numbers = torch.arange(count, device=device) * (rank + 1)

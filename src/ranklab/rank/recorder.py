@@ -1,8 +1,8 @@
 """What torch's flight recorder has noted in this rank: the latest collectives, by group and sequence number.
 
-The recorder (torch/csrc/distributed/c10d/FlightRecorder.hpp, 2.13) notes every collective of gloo and of NCCL; sends
-and receives of gloo are not in it. Runs inside a rank, in the watchdog's thread. Standard library only; torch is
-looked up where the reader has imported it.
+The recorder (torch/csrc/distributed/c10d/FlightRecorder.hpp, 2.13) notes every collective; sends and receives of the
+backend for CPUs are not in it. Runs inside a rank, in the watchdog's thread. Standard library only; torch is looked up
+where the reader has imported it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 import sys
 from typing import Any
+
+from ..state import Collective
+from ..system.backends import BACKENDS
 
 BUFFER = "TORCH_FR_BUFFER_SIZE"
 # Reading takes 8 µs for each entry, and only the latest tell why ranks wait.
@@ -48,43 +51,42 @@ def calls() -> int:
     return sum(group._get_sequence_number_for_group() for group in list(world.pg_map))
 
 
-def collectives(since: int = 0) -> list[dict]:
+def collectives(since: int = 0) -> list[Collective]:
     """Return the latest collectives of this rank's present groups, oldest first.
 
     Args:
-        since: nanoseconds on ``time.time_ns``'s clock.
-
-    Returns:
-        For each: ``group`` (name), ``number`` (sequence number in that group), ``name``, ``sizes`` and ``type`` of
-        what went in, whether it is ``done``, and whether it is ``recent``: called since then.
+        since: nanoseconds on ``time.time_ns``'s clock; what was called since then is recent.
     """
     world = _world()
     if world is None:
         return []
     called = {name: group._get_sequence_number_for_group() for group, name in _named(world).items()}
-    found: dict[str, list[dict]] = {name: [] for name, count in called.items() if count}
+    found: dict[str, list[Collective]] = {name: [] for name, count in called.items() if count}
     for entry in _entries():
         group, number = entry["process_group"][0], entry["collective_seq_id"]
         # A group that was destroyed and made anew has the same name, and counts from 1 again.
         if group not in found or number > called[group] or entry.get("is_p2p"):
             continue
         earlier = found[group]
-        if earlier and number <= earlier[-1]["number"]:
+        if earlier and number <= earlier[-1].number:
             earlier.clear()
-        earlier.append(_told(entry, group) | {"recent": entry["time_created_ns"] >= since})
+        earlier.append(_collective(entry, group, since))
     return [told for entries in found.values() for told in entries[-TOLD:]]
 
 
-def _told(entry: dict, group: str) -> dict:
+def _collective(entry: dict, group: str, since: int) -> Collective:
     types = entry["input_dtypes"]
-    return {
-        "group": group,
-        "number": entry["collective_seq_id"],
-        "name": entry["profiling_name"].rsplit(":", 1)[-1],
-        "sizes": entry["input_sizes"],
-        "type": TYPES.get(types[0], types[0]) if types else "",
-        "done": bool(entry["retired"]),
-    }
+    backend, _, name = entry["profiling_name"].rpartition(":")  # "gloo:all_reduce"
+    return Collective(
+        group=group,
+        number=entry["collective_seq_id"],
+        name=name,
+        sizes=entry["input_sizes"],
+        type=TYPES.get(types[0], types[0]) if types else "",
+        done=bool(entry["retired"]),
+        recent=entry["time_created_ns"] >= since,
+        backend=backend,
+    )
 
 
 def _world() -> Any:
@@ -103,10 +105,8 @@ def _named(world: Any) -> dict[Any, str]:
 
 def _entries() -> list[dict]:
     core = sys.modules["torch._C._distributed_c10d"]
-    # Every backend has a recorder of its own type: NCCL's notes CUDA events.
-    for name in ("_dump_nccl_trace_json", "_dump_fr_trace_json"):
-        dump = getattr(core, name, None)
-        entries = json.loads(dump(includeCollectives=True, onlyActive=False)).get("entries") if dump else None
-        if entries:
-            return entries
-    return []
+    entries = []
+    for name in dict.fromkeys(backend.recorder for backend in BACKENDS):
+        if dump := getattr(core, name, None):  # missing where this torch was built without that backend
+            entries += json.loads(dump(includeCollectives=True, onlyActive=False)).get("entries", ())
+    return entries

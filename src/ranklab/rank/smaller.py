@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+from ..system.backends import ON_CPUS
 from .meeting import serve_store
 from .meter import meter
 
-PATIENCE = timedelta(seconds=30)
+# Longer than any grader waits: it ends what hangs, and a rank that is slow on a busy machine does not.
+PATIENCE = timedelta(minutes=10)
 _store: Any = None  # on rank 0: serves every group that met in it, so it stays until the next grader opens another
 _client: Any = None  # on every rank: its one connection to that store
 
@@ -137,4 +139,4 @@ def _meeting(round_: str, rank: int, size: int) -> dict[str, Any]:
     import torch.distributed as dist
 
     store = dist.PrefixStore(round_, _client)
-    return {"backend": "gloo", "store": store, "rank": rank, "world_size": size, "timeout": PATIENCE}
+    return {"backend": ON_CPUS.name, "store": store, "rank": rank, "world_size": size, "timeout": PATIENCE}

@@ -6,17 +6,17 @@ Runs inside a rank, where the exception is still alive. Pure standard library.
 from __future__ import annotations
 
 import linecache
-import re
 import traceback
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
+
+from ..state import RankState
+from ..system.backends import anonymous
 
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
 CELL_MARK = "ipykernel_"
 # Modules whose functions are public elsewhere, and modules that only wrap what the reader called.
 PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
-GLOO_SOURCE = re.compile(r"\[\S*/gloo/\S*\] ?")
-PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
 PEERS = ("src", "dst", "group_src", "group_dst")
 DEPTH = 8
@@ -60,6 +60,8 @@ def describe(error: BaseException) -> str:
 
 def printable(error: BaseException | None) -> BaseException | None:
     """Return an error, or one of the same name in its place where its message cannot be printed."""
+    if error is None:
+        return None
     try:
         str(error)
     except Exception:
@@ -67,36 +69,25 @@ def printable(error: BaseException | None) -> BaseException | None:
     return error
 
 
-def anonymous(message: str) -> str:
-    """Take out what differs on every run or machine: gloo's build path and the port of a peer."""
-    message = GLOO_SOURCE.sub("[gloo] ", message)
-    return PEER_PORT.sub(r"\1", message)
-
-
-def position(frame: FrameType | None) -> dict:
-    """Return where a running thread is.
+def position(frame: FrameType | None) -> RankState:
+    """Return where a running thread is: the lines, the call, its peers and the stack.
 
     Args:
         frame: its innermost frame.
-
-    Returns:
-        ``lines`` of the reader's cells that it is in, outermost first, as a traceback shows them; ``call``, the
-        library function that the last of them called, "" where it is in the reader's own code; ``peers``, the ranks
-        that this function was told to send to or receive from; ``stack``, the library functions from there inwards.
     """
-    stack = []
+    frames = []
     while frame is not None:
-        stack.append((frame, frame.f_lineno))
+        frames.append((frame, frame.f_lineno))
         frame = frame.f_back
-    lines, inside = _read(stack[::-1])
+    lines, inside = _read(frames[::-1])
     names = [_public_name(entry) for entry in inside]
     stack = [name for name in names if name]
-    return {
-        "lines": lines,
-        "call": stack[0] if stack else "",
-        "peers": _peers(inside[names.index(stack[0])]) if stack else {},
-        "stack": stack[:DEPTH],
-    }
+    return RankState(
+        lines=lines,
+        call=stack[0] if stack else "",
+        peers=_peers(inside[names.index(stack[0])]) if stack else {},
+        stack=stack[:DEPTH],
+    )
 
 
 def _peers(frame: FrameType) -> dict[str, int]:

@@ -10,21 +10,19 @@ Runs inside a rank. Standard library only.
 from __future__ import annotations
 
 import contextlib
-import json
 import socket
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from ..state import Answer, Pulse, RankState, write
 from .cut import connections, cut
 from .recorder import calls, collectives, groups
 from .trace import position, switches
-
-ANSWER_BYTES = 1 << 20
 
 
 class Watchdog:
@@ -34,6 +32,7 @@ class Watchdog:
         path: where to listen; None on another machine, where nobody could ask.
 
     Attributes:
+        answers: what it answers to each of :data:`ranklab.state.QUESTIONS`.
         notebook_connections: inode numbers of the connections to the notebook, known once the rank has settled.
     """
 
@@ -43,6 +42,12 @@ class Watchdog:
         self._cell_since = 0  # nanoseconds
         self._calls = 0
         self.notebook_connections: set[int] = set()
+        self.answers: dict[str, Callable[[], Answer]] = {
+            "where": self.where,
+            "pulse": self.pulse,
+            "cell": self.cell,
+            "cut": self.cut,
+        }
         if path is None:
             return
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -72,74 +77,46 @@ class Watchdog:
         self._cell_began = None
 
     def _serve(self) -> None:
-        answers = {"where": self.where, "pulse": self.pulse, "cell": self.cell, "cut": self.cut}
         while True:
             connection, _ = self._server.accept()
             with connection, contextlib.suppress(OSError):  # whoever asked may have gone
-                answer = answers.get(connection.recv(16).decode(errors="replace"))
+                answer = self.answers.get(connection.recv(16).decode(errors="replace"))
                 if answer is not None:
-                    connection.sendall(json.dumps(_told(answer)).encode())
+                    connection.sendall(write(_told(answer)))
 
-    def where(self) -> dict:
-        """Return what the rank is doing.
-
-        Returns:
-            ``busy``, whether a cell runs; ``seconds`` since it began; what :func:`.position` tells of the
-            main thread; ``groups`` and ``collectives`` of :mod:`ranklab.rank.recorder`; and :meth:`pulse`.
-        """
-        place = position(sys._current_frames().get(self._rank_thread))
+    def where(self) -> RankState:
+        """Return what the rank is doing."""
+        state = position(sys._current_frames().get(self._rank_thread))
         began = self._cell_began
-        busy = began is not None or bool(place["lines"])
-        seconds = time.monotonic() - began if began is not None else 0.0
-        recorded = {"groups": groups(), "collectives": collectives(self._cell_since)}
-        return {"busy": busy, "seconds": seconds, "pulse": self.pulse(), **place, **recorded}
+        return replace(
+            state,
+            busy=began is not None or bool(state.lines),
+            seconds=time.monotonic() - began if began is not None else 0.0,
+            pulse=self.pulse(),
+            groups=groups(),
+            collectives=collectives(self._cell_since),
+        )
 
-    def pulse(self) -> list[int]:
-        """Return two numbers that stand still while the rank waits: collectives called, times its thread was woken.
-
-        The second is 0 where the system does not count it (macOS).
-        """
-        return [calls(), switches(self._native)]
+    def pulse(self) -> Pulse:
+        """Return counts that stand still while the rank waits."""
+        return Pulse(calls(), switches(self._native))
 
     def cut(self) -> int:
         """End every wait of this rank, see :func:`ranklab.rank.cut.cut`."""
         return cut(self.notebook_connections)
 
-    def cell(self) -> dict:
+    def cell(self) -> RankState:
         """Return the groups, and the collectives that the latest cell has called on them."""
         if calls() == self._calls:
-            return {"groups": {}, "collectives": []}
-        return {"groups": groups(), "collectives": [told for told in collectives(self._cell_since) if told["recent"]]}
+            return RankState()
+        recent = [called for called in collectives(self._cell_since) if called.recent]
+        return RankState(groups=groups(), collectives=recent)
 
 
-def _told(answer: Callable[[], Any]) -> Any:
+def _told(answer: Callable[[], Answer]) -> Answer | None:
     """Return an answer; an error is printed and answered with None, for a rank without watchdog cannot be freed."""
     try:
         return answer()
     except Exception:
         traceback.print_exc()
         return None
-
-
-def ask(path: Path, question: str, timeout: float = 1.0) -> dict | list | int | None:
-    """Ask the watchdog of a rank; called by the driver.
-
-    Args:
-        path: where it listens.
-        question: ``"where"``, ``"pulse"``, ``"cell"`` or ``"cut"``.
-        timeout: seconds to wait for the answer.
-
-    Returns:
-        The answer, or None where the process is gone, stopped or too busy to answer.
-    """
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout)
-        try:
-            connection.connect(str(path))
-            connection.sendall(question.encode())
-            parts = []
-            while part := connection.recv(ANSWER_BYTES):
-                parts.append(part)
-        except OSError:
-            return None
-    return json.loads(b"".join(parts)) if parts else None

@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 
-BACKEND = "RANKLAB_BACKEND"
 ENGINES = "RANKLAB_ENGINES"  # the launcher of ranks that ranklab.start(engines=…) has asked for
 
 
@@ -55,15 +54,6 @@ def _read_name(entry: str, installed: list[str]) -> str:
     if entry.startswith("MIG-"):  # a part of a GPU
         return entry
     return next((name for name in installed if entry and name.startswith(entry)), "")
-
-
-def backend_environment(backend: str) -> dict[str, str]:
-    """Return the variables that tell a rank its backend, and hide from it the GPUs that it shall not use.
-
-    A group without a named backend takes NCCL where torch sees a GPU (BackendConfig in torch/distributed/
-    distributed_c10d.py, 2.13), and NCCL takes no two ranks on one.
-    """
-    return {BACKEND: backend} | ({"CUDA_VISIBLE_DEVICES": ""} if backend == "gloo" else {})
 
 
 def _installed_gpus() -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..grading import entries, number
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, sizes
 
 # Floats of each parameter, the cap in floats, and the order in which rank 0 and rank 1 compute with the parameters.
@@ -21,7 +22,8 @@ MODELS = (
 TOLERANCE = 0.01
 
 
-def launched_at(answer: Callable[[list[int], list[list[int]]], list[int]]) -> None:
+@grader
+def launched_at(answer: Callable[[list[int], list[list[int]]], list[int]]) -> Verdict:
     """Grade the prediction when DDP launches its buckets, against DDP on two of the reader's ranks.
 
     Args:
@@ -31,28 +33,21 @@ def launched_at(answer: Callable[[list[int], list[list[int]]], list[int]]) -> No
 
     Exercise of the chapter *buckets*.
     """
-    if not sizes():
-        return
+    sizes()
     cases = [Case(2, tuple((floats, cap, order) for order in orders), "") for floats, cap, orders in MODELS]
     tried = attempts(_train, cases)
-    if tried is None:
-        return
     told = 0
     for ranks in tried:
         for rank, (ready, buckets, counted) in enumerate(each.result for each in ranks):
             words = f"rank {rank}, ready {ready}, buckets {buckets}"
             lists = list(ready), [list(bucket) for bucket in buckets]
             given = entries(answer, words, *lists, what="a list with a count for each bucket")
-            if given is None:
-                return
             if not all(isinstance(each, numbers.Real) for each in given):
-                print(f"Not yet. {words}: your answer is {given!r}, a list of whole numbers is expected.")
-                return
+                return not_yet(f"{words}: your answer is {given!r}, a list of whole numbers is expected.")
             if given != counted:
-                print(f"Not yet. {words}: you say {given}, DDP launched at {counted}.{_why(given, ready, buckets)}")
-                return
+                return not_yet(f"{words}: you say {given}, DDP launched at {counted}.{_why(given, ready, buckets)}")
             told += len(counted)
-    print(f"Correct: DDP launched all {told} buckets when you said.")
+    return correct(f"DDP launched all {told} buckets when you said.")
 
 
 def _why(given: Any, ready: list[int], buckets: list[list[int]]) -> str:
@@ -108,7 +103,8 @@ def _train(sizes: tuple[int, ...], cap: int, order: tuple[int, ...]) -> tuple[li
     return ready, [bucket for bucket, _ in launched], [count for _, count in launched]
 
 
-def exposed(answer: Callable[[list[float], list[float], float, float], float]) -> None:
+@grader
+def exposed(answer: Callable[[list[float], list[float], float, float], float]) -> Verdict:
     """Grade the prediction how long backward waits after its last gradient, against a simulated link.
 
     Args:
@@ -135,13 +131,10 @@ def exposed(answer: Callable[[list[float], list[float], float, float], float]) -
         words = f"full={full}, sizes={[int(size) for size in volumes]}, alpha={alpha}, beta={beta:g}"
         right = simulated(full, volumes, alpha, beta)
         given = number(answer, words, list(full), list(volumes), alpha, beta)
-        if given is None:
-            return
         if not _close(given, right):
             why = _slip(given, full, volumes, alpha, beta)
-            print(f"Not yet. {words}: you say {given:.4g}, the link says {right:.4g}.{why}")
-            return
-    print(f"Correct: {len(cases)} backwards waited as long as you said.")
+            return not_yet(f"{words}: you say {given:.4g}, the link says {right:.4g}.{why}")
+    return correct(f"{len(cases)} backwards waited as long as you said.")
 
 
 def simulated(full: Sequence[float], sizes: Sequence[float], alpha: float, beta: float) -> float:
@@ -170,7 +163,8 @@ def _slip(given: float, full: list[float], sizes: list[float], alpha: float, bet
     return next((f" {why}" for slip, why in slips if _close(given, slip)), "")
 
 
-def best_cap(answer: Callable[[list[tuple[float, float]], list[float], float, float], float]) -> None:
+@grader
+def best_cap(answer: Callable[[list[tuple[float, float]], list[float], float, float], float]) -> Verdict:
     """Grade the choice of a bucket cap for a link: how many of 30 models and links get a cap that is among the best.
 
     Args:
@@ -191,22 +185,18 @@ def best_cap(answer: Callable[[list[tuple[float, float]], list[float], float, fl
                 took = {cap: _backward(layers, cap, alpha, 1 / rate) for cap in caps}
                 words = f"{sum(size for _, size in layers) / 1e6:.0f} MB, alpha={alpha:g}, {rate / 1e6:g} MB/s"
                 given = number(answer, words, list(layers), list(caps), alpha, 1 / rate, what=one_of)
-                if given is None:
-                    return
                 if given not in took:
-                    print(f"Not yet. {words}: your answer is {given!r}, it should be {one_of}.")
-                    return
+                    return not_yet(f"{words}: your answer is {given!r}, it should be {one_of}.")
                 if took[given] > (1 + TOLERANCE) * min(took.values()):
                     wrong.append((given, words, took))
     if not wrong:
-        print(f"Correct: {total} of {total} links have a cap that is among the best.")
-        return
+        return correct(f"{total} of {total} links have a cap that is among the best.")
     given, words, took = wrong[0]
     best = min(took, key=took.get)
     said = (
         f"with {given / 1e6:g} MB backward takes {took[given] / took[best]:.3g} times as long as with {best / 1e6:g} MB"
     )
-    print(f"Not yet. {total - len(wrong)} of {total} are right. The first that is not: {words}: {said}.{_tilt(wrong)}")
+    return not_yet(f"{total - len(wrong)} of {total} are right. The first that is not: {words}: {said}.{_tilt(wrong)}")
 
 
 def _backward(layers: list[tuple[float, float]], cap: float, alpha: float, beta: float) -> float:

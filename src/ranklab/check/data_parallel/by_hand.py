@@ -11,6 +11,7 @@ from ...layout import name_ranks
 from ...rank.meter import meter
 from ...rank.trace import describe
 from ..grading import listed
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class _Averaged:
     bytes: int
 
 
-def average_gradients(answer: Callable[[Module], None]) -> None:
+@grader
+def average_gradients(answer: Callable[[Module], None]) -> Verdict:
     """Grade the averaging of a model's gradients over the ranks, on models that break the plain loop.
 
     Args:
@@ -52,21 +54,17 @@ def average_gradients(answer: Callable[[Module], None]) -> None:
 
     Exercise of the chapter *by-hand*.
     """
-    if not (groups := sizes()):
-        return
+    groups = sizes()
     cases = [Case(size, ((kind,),) * size, words) for size in groups for kind, words in MODELS.items()]
     tried = attempts(functools.partial(_average, answer), cases)
-    if tried is None:
-        return
     calls = par = 0
     for case, ranks in zip(cases, tried, strict=True):
         kind, left = case.arguments[0][0], [attempt.result for attempt in ranks]
         if problem := _wrong_gradients(kind, left) or _over_par(kind, left[0]):
-            print(f"Not yet. With {case}: {problem}")
-            return
+            return not_yet(f"With {case}: {problem}")
         calls, par = calls + left[0].calls, par + _par(kind)[0]
-    print(
-        f"Correct: {len(MODELS)} models on {listed(groups)} ranks. "
+    return correct(
+        f"{len(MODELS)} models on {listed(groups)} ranks. "
         f"You made {calls} calls in all, par is {par}: one for each dtype."
     )
 
@@ -185,7 +183,8 @@ def _over_par(kind: str, left: _Averaged) -> str:
 # -- weighted_loss -----------------------------------------------------------------------------------------------
 
 
-def weighted_loss(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
+@grader
+def weighted_loss(answer: Callable[[Tensor, Tensor], Tensor]) -> Verdict:
     """Grade a loss whose gradient, averaged over the ranks, is that of the weighted mean over all ranks' targets.
 
     Args:
@@ -196,24 +195,20 @@ def weighted_loss(answer: Callable[[Tensor, Tensor], Tensor]) -> None:
 
     Exercise of the chapter *by-hand*.
     """
-    if not (groups := sizes()):
-        return
+    groups = sizes()
     cases = [
         Case(size, tuple((counts, rank) for rank in range(size)), f"{listed(counts)} targets that count")
         for size in groups
         for counts in COUNTS[size]
     ]
     done = attempts(functools.partial(_backward, answer), cases)
-    if done is None:
-        return
     for case, ranks in zip(cases, done, strict=True):
         averaged = sum(attempt.result[0] for attempt in ranks) / case.size
         if problem := _wrong_loss(case, averaged):
-            print(f"Not yet. With {case}: {problem}")
-            return
+            return not_yet(f"With {case}: {problem}")
     calls, sent = (max(ranks[0].result[place] for ranks in done) for place in (1, 2))
-    print(
-        f"Correct: {len(cases)} batches on {listed(groups)} ranks. "
+    return correct(
+        f"{len(cases)} batches on {listed(groups)} ranks. "
         f"Your loss makes {calls} call{'s' * (calls != 1)} of {sent} bytes, par is 1 of 4."
     )
 

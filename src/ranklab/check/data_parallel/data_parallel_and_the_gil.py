@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,20 +12,23 @@ from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from ...rank.trace import describe
+from ...system.starving import FairClock
 from ..grading import asked, on_ranks
+from ..verdict import Verdict, correct, grader, not_yet
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 GROUPS = (2, 3, 4)
-PATIENCE = 1.0
+PATIENCE, LOOK = 1.0, 0.05  # seconds that a replica could have used, waiting for the others; and between two looks
 STATE = ("calls", "seen", "added", "replaced")
 
 
 # -- run_replicas ------------------------------------------------------------------------------------------------
 
 
-def run_replicas(answer: Callable[[Sequence[Callable], Sequence[Tensor]], Sequence[Tensor]]) -> None:
+@grader
+def run_replicas(answer: Callable[[Sequence[Callable], Sequence[Tensor]], Sequence[Tensor]]) -> Verdict:
     """Grade the third step of DataParallel: replicas run at once by threads, as ``parallel_apply`` runs them.
 
     Args:
@@ -35,14 +39,11 @@ def run_replicas(answer: Callable[[Sequence[Callable], Sequence[Tensor]], Sequen
     Exercise of the chapter *data-parallel-and-the-gil*.
     """
     told = on_ranks(functools.partial(_try, answer))
-    if told is None:
-        return
     if wrong := [rank for rank, problem in enumerate(told) if problem]:
         where = "With" if len(wrong) == len(told) else f"On rank {wrong[0]}, with"
-        print(f"Not yet. {where} {told[wrong[0]]}")
-        return
+        return not_yet(f"{where} {told[wrong[0]]}")
     groups = len(GROUPS) * len(TRIALS)
-    print(f"Correct: {groups} of {groups} groups of replicas, at once, in order, without gradients, and failing.")
+    return correct(f"{groups} of {groups} groups of replicas, at once, in order, without gradients, and failing.")
 
 
 def _try(answer: Callable) -> str:
@@ -65,21 +66,25 @@ def _chunks(count: int) -> list[Tensor]:
 
 def _at_once(answer: Callable, count: int) -> str:
     """Every replica waits for all others: one after another, nobody comes."""
-    meeting = threading.Barrier(count)
+    everyone, arrived, alone = threading.Event(), [], []
 
     def replica(chunk: Tensor) -> Tensor:
-        meeting.wait(PATIENCE)
+        arrived.append(chunk)
+        if len(arrived) == count:
+            everyone.set()
+        clock = FairClock([os.getpid()])
+        while not everyone.wait(LOOK) and not alone:
+            if clock() > PATIENCE:
+                alone.append(chunk)
         return chunk + 1
 
     try:
         answer([replica] * count, _chunks(count))
-    except threading.BrokenBarrierError:
-        return "they do not run at once: one waited a second for the others, in vain."
     except Exception as error:
         return f"your answer raised {describe(error)}"
-    if meeting.broken:
+    if alone:
         return "they do not run at once: one waited a second for the others, in vain."
-    # Who left the barrier first is chance, so a wrong order would show in some runs only: _in_order looks at it.
+    # Who went on first is chance, so a wrong order would show in some runs only: _in_order looks at it.
     return ""
 
 
@@ -165,7 +170,8 @@ def _compared(outputs: Any, wanted: Sequence[Tensor]) -> str:
 # -- what_remains ------------------------------------------------------------------------------------------------
 
 
-def what_remains(answer: Callable[[int, int, int], Sequence[int]]) -> None:
+@grader
+def what_remains(answer: Callable[[int, int, int], Sequence[int]]) -> Verdict:
     """Grade the prediction which of a model's changes to itself outlive ``nn.DataParallel``.
 
     Args:
@@ -180,9 +186,8 @@ def what_remains(answer: Callable[[int, int, int], Sequence[int]]) -> None:
         words = "With {} step{}, {} GPU{} and {} row{}".format(*_counted(case))
         given, problem = asked(answer, *case)
         if problem := problem or _state_problem(given, case):
-            print(f"Not yet. {words}: {problem}")
-            return
-    print(f"Correct: {len(cases)} of {len(cases)} cases, all four numbers.")
+            return not_yet(f"{words}: {problem}")
+    return correct(f"{len(cases)} of {len(cases)} cases, all four numbers.")
 
 
 def _state_problem(given: Any, case: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...rank.meter import meter
 from ...rank.smaller import Attempt
 from ..grading import asked
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
@@ -20,10 +21,11 @@ ROWS = {
     "different numbers of rows": (2, 5, 1, 3),
     "no rows on rank 1": (3, 0, 4, 0),
 }
-LOOPS = [(1, 1, False), (3, 1, False), (1, 1, True), (3, 1, True), (2, 4, False), (3, 3, True)]
+LOOPS = [(1, 1, False), (3, 1, False), (1, 4, True), (3, 1, True), (2, 4, False), (3, 3, True)]
 
 
-def batch_statistics(answer: Callable[[Tensor], Sequence[Tensor]]) -> None:
+@grader
+def batch_statistics(answer: Callable[[Tensor], Sequence[Tensor]]) -> Verdict:
     """Grade mean and variance over the rows of all ranks, as SyncBatchNorm needs them.
 
     Args:
@@ -33,8 +35,7 @@ def batch_statistics(answer: Callable[[Tensor], Sequence[Tensor]]) -> None:
 
     Exercise of the chapter *ddp*.
     """
-    if not (groups := sizes()):
-        return
+    groups = sizes()
     cases = [
         Case(size, tuple((_rows(rank, count),) for rank, count in enumerate(counts[:size])), words)
         for size in groups
@@ -45,13 +46,10 @@ def batch_statistics(answer: Callable[[Tensor], Sequence[Tensor]]) -> None:
     ]
     cases.sort(key=lambda case: case.size)
     tried = attempts(answer, cases)
-    if tried is None:
-        return
     for case, ranks in zip(cases, tried, strict=True):
         if problem := _statistics_problem(case, ranks):
-            print(f"Not yet. With {case}: {problem}")
-            return
-    print(f"Correct: {len(cases)} batches have the statistics of one process. You made 1 call, par 1.")
+            return not_yet(f"With {case}: {problem}")
+    return correct(f"{len(cases)} batches have the statistics of one process. You made 1 call, par 1.")
 
 
 def _rows(rank: int, count: int) -> Tensor:
@@ -103,7 +101,8 @@ def _known(name: str, got: Any, shards: Sequence[Tensor], whole: Tensor) -> str:
     return ""
 
 
-def training_calls(answer: Callable[[int, int, bool], tuple[int, int]]) -> None:
+@grader
+def training_calls(answer: Callable[[int, int, bool], tuple[int, int]]) -> Verdict:
     """Grade a prediction of what DDP calls in a training loop, against what it calls on the reader's ranks.
 
     Args:
@@ -113,21 +112,17 @@ def training_calls(answer: Callable[[int, int, bool], tuple[int, int]]) -> None:
 
     Exercise of the chapter *ddp*.
     """
-    if not (groups := sizes()):
-        return
+    groups = sizes()
     cases = [Case(groups[-1], (loop,) * groups[-1], "") for loop in LOOPS]
     tried = attempts(_train, cases)
-    if tried is None:
-        return
     for loop, ranks in zip(LOOPS, tried, strict=True):
         counted = ranks[0].result
         steps, micro, buffers = loop
         words = f"steps={steps}, micro={micro}, buffers={buffers}"
         predicted, problem = asked(answer, *loop)
         if problem := problem or _calls_problem(predicted, counted):
-            print(f"Not yet. With {words}: {problem}")
-            return
-    print(f"Correct: in {len(LOOPS)} loops DDP called what you said.")
+            return not_yet(f"With {words}: {problem}")
+    return correct(f"in {len(LOOPS)} loops DDP called what you said.")
 
 
 def _calls_problem(predicted: Any, counted: Sequence[int]) -> str:

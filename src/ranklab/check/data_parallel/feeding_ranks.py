@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..grading import Raised, listed, on_ranks, safely
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, sizes
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ def _count(count: int, noun: str = "row") -> str:
 # -- rows_of -----------------------------------------------------------------------------------------------------
 
 
-def rows_of(answer: Callable[[int, int, int, int, int], list[int]]) -> None:
+@grader
+def rows_of(answer: Callable[[int, int, int, int, int], list[int]]) -> Verdict:
     """Grade a DistributedSampler written as a function: the same rows as torch's, in the same order.
 
     Args:
@@ -34,8 +36,6 @@ def rows_of(answer: Callable[[int, int, int, int, int], list[int]]) -> None:
     Exercise of the chapter *feeding-ranks*.
     """
     found = on_ranks(_sampled, answer)
-    if found is None:
-        return
     tried = 0
     for size in range(min(2, len(found)), len(found) + 1):
         for case in SAMPLED:
@@ -43,12 +43,10 @@ def rows_of(answer: Callable[[int, int, int, int, int], list[int]]) -> None:
             for rank in range(size):
                 if problem := _wrong_rows(*found[rank][size, case], case, rank, size):
                     length, seed, epoch = case
-                    print(
-                        f"Not yet. With {_count(length)} on {size} ranks, seed {seed}, epoch {epoch}: "
-                        f"rank {rank}: {problem}"
+                    return not_yet(
+                        f"With {_count(length)} on {size} ranks, seed {seed}, epoch {epoch}: rank {rank}: {problem}"
                     )
-                    return
-    print(f"Correct: {tried} orders, and every rank reads the rows that torch's sampler gives it.")
+    return correct(f"{tried} orders, and every rank reads the rows that torch's sampler gives it.")
 
 
 def _sampled(answer: Callable) -> dict[tuple, tuple[Any, bool]]:
@@ -121,7 +119,8 @@ def _slip(got: list, case: tuple, rank: int, size: int) -> str:
 # -- accuracy ----------------------------------------------------------------------------------------------------
 
 
-def accuracy(answer: Callable[[Tensor, Tensor, int], float]) -> None:
+@grader
+def accuracy(answer: Callable[[Tensor, Tensor, int], float]) -> Verdict:
     """Grade an accuracy over rows that a padding sampler dealt: every row of the test set counts once.
 
     Args:
@@ -132,24 +131,20 @@ def accuracy(answer: Callable[[Tensor, Tensor, int], float]) -> None:
 
     Exercise of the chapter *feeding-ranks*.
     """
-    if not (tried := sizes()):
-        return
+    tried = sizes()
     cases = [
         Case(size, tuple(_dealt(length, rank, size) for rank in range(size)), _count(length))
         for size in tried
         for length in PADDED[size]
     ]
     done = attempts(answer, cases)
-    if done is None:
-        return
     for case, ranks in zip(cases, done, strict=True):
         for rank, attempt in enumerate(ranks):
             if problem := _wrong_accuracy(attempt.result, case, rank):
-                print(f"Not yet. With {case}: rank {rank}: {problem}")
-                return
+                return not_yet(f"With {case}: rank {rank}: {problem}")
     calls = max(sum(attempt.calls.values()) for ranks in done for attempt in ranks)
-    print(
-        f"Correct: {len(cases)} test sets on {listed(tried)} ranks, every row counted once. "
+    return correct(
+        f"{len(cases)} test sets on {listed(tried)} ranks, every row counted once. "
         f"You made {_count(calls, 'call')}, par is 1."
     )
 

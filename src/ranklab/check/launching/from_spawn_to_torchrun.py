@@ -13,18 +13,30 @@ from unittest import mock
 
 from ...layout import places
 from ...world import current
-from ..grading import Raised, asked, on_ranks, safely
+from ..grading import PREPARING, Raised, asked, on_ranks, safely
 from ..ranks.meeting_up import LAUNCHERS
+from ..verdict import NotYet, Verdict, correct, grader, not_yet
 
 CLUSTERS = ((2, 1), (3, 1, 2), (1, 4), (8, 8))
 TOLD = ("RANK", "LOCAL_RANK", "GROUP_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE")
-IMPORTING = 30.0
 # What the exercise on commands asks for: a second cluster, where node 0 is, and the program.
 COMMANDED = ((2, 1, 3), (1, 2))
 ADDRESS, PROGRAM = "computer1", "train.py"
+# A rank of two nodes: where all ranks that run stand on one, each local number is the global one.
+IMAGINED = {
+    "RANK": "5",
+    "LOCAL_RANK": "1",
+    "GROUP_RANK": "1",
+    "WORLD_SIZE": "8",
+    "LOCAL_WORLD_SIZE": "4",
+    "GROUP_WORLD_SIZE": "2",
+    "MASTER_ADDR": ADDRESS,
+    "MASTER_PORT": "23456",
+}
 
 
-def rank_of(answer: Callable[[int, int, list[int]], int]) -> None:
+@grader
+def rank_of(answer: Callable[[int, int, list[int]], int]) -> Verdict:
     """Grade the rank of a process from its place, against the running ranks, then on other clusters.
 
     Args:
@@ -34,24 +46,21 @@ def rank_of(answer: Callable[[int, int, list[int]], int]) -> None:
     Exercise of the chapter *from-spawn-to-torchrun*.
     """
     world = current()
-    live = on_ranks(_told)
-    if live is None:
-        return
+    live = on_ranks(_told, patience=PREPARING)
     cases = [(world.nodes, int(t["GROUP_RANK"]), int(t["LOCAL_RANK"]), int(t["RANK"])) for t in live]
     cases += [(nodes, p.node_rank, p.local_rank, p.rank) for nodes in CLUSTERS for p in places(nodes)]
     for nodes, node_rank, local_rank, rank in cases:
         where = f"With nodes={list(nodes)}, local rank {local_rank} of node {node_rank}"
         given, problem = asked(answer, node_rank, local_rank, list(nodes))
         if problem:
-            print(f"Not yet. {where}: {problem}")
-            return
+            return not_yet(f"{where}: {problem}")
         if given != rank or isinstance(given, bool):
-            print(f"Not yet. {where} is rank {rank}, your answer is {given!r}.")
-            return
-    print(f"Correct: the {world.size} ranks that run say the same, and {len(CLUSTERS)} other clusters agree.")
+            return not_yet(f"{where} is rank {rank}, your answer is {given!r}.")
+    return correct(f"the {world.size} ranks that run say the same, and {len(CLUSTERS)} other clusters agree.")
 
 
-def node_commands(answer: Callable[[list[int]], Sequence[str]]) -> None:
+@grader
+def node_commands(answer: Callable[[list[int]], Sequence[str]]) -> Verdict:
     """Grade the torchrun commands of two clusters: torchrun's own parser reads them on the running ranks.
 
     Args:
@@ -64,36 +73,28 @@ def node_commands(answer: Callable[[list[int]], Sequence[str]]) -> None:
     other = next(nodes for nodes in COMMANDED if nodes != tuple(world.nodes))
     every = []
     for nodes, where in ((tuple(world.nodes), ""), (other, f"With nodes={list(other)}: ")):
-        commands = _commands(answer, nodes, where)
-        if commands is None:
-            return
-        every.append(commands)
-    read = on_ranks(_read_commands, *every, deadline=IMPORTING)
-    if read is None:
-        return
+        every.append(_commands(answer, nodes, where))
+    read = on_ranks(_read_commands, *every, patience=PREPARING)
     # The first rank of a node has read the command of its node and knows its own environment.
     firsts = [next(place.rank for place in places(world.nodes) if place.node_rank == n) for n in range(len(every[0]))]
     live = [read[rank][:2] for rank in firsts]
     imagined = [(_imagined(other, node), given) for node, given in enumerate(read[0][2])]
     for cluster, where in ((live, ""), (imagined, f"With nodes={list(other)}: ")):
         if problem := _cluster_problem(cluster):
-            print(f"Not yet. {where}{problem}")
-            return
-    print(
-        f"Correct: torchrun reads {len(live)} commands, and they say what the running ranks say; "
+            return not_yet(f"{where}{problem}")
+    return correct(
+        f"torchrun reads {len(live)} commands, and they say what the running ranks say; "
         f"those for nodes={list(other)} are right too."
     )
 
 
-def _commands(answer: Callable[[list[int]], Sequence[str]], nodes: Sequence[int], where: str) -> list[str] | None:
-    """Return the commands for a cluster, or None after a sentence on why there are none."""
+def _commands(answer: Callable[[list[int]], Sequence[str]], nodes: Sequence[int], where: str) -> list[str]:
+    """Return the commands for a cluster, which the answer has made in the notebook."""
     commands, problem = asked(answer, list(nodes))
     if problem:
-        print(f"Not yet. {where}{problem[0].upper()}{problem[1:]}")
-        return None
+        raise NotYet(f"{where}{problem[0].upper()}{problem[1:]}")
     if not isinstance(commands, Sequence) or isinstance(commands, str) or len(commands) != len(nodes):
-        print(f"Not yet. {where}There are {len(nodes)} nodes: return a list of {len(nodes)} commands.")
-        return None
+        raise NotYet(f"{where}There are {len(nodes)} nodes: return a list of {len(nodes)} commands.")
     return [str(command) for command in commands]
 
 
@@ -154,7 +155,8 @@ def _meeting_problem(given: Mapping[str, Any]) -> str:
     return ""
 
 
-def who_am_i(answer: Callable[[Mapping[str, str]], tuple[int, int]]) -> None:
+@grader
+def who_am_i(answer: Callable[[Mapping[str, str]], tuple[int, int]]) -> Verdict:
     """Grade how a program finds out who it is, under torchrun and under no launcher.
 
     Args:
@@ -164,20 +166,18 @@ def who_am_i(answer: Callable[[Mapping[str, str]], tuple[int, int]]) -> None:
     Exercise of the chapter *from-spawn-to-torchrun*.
     """
     results = on_ranks(_ask_who, answer)
-    if results is None:
-        return
     cases = [
         (f"On rank {told['RANK']}", launched, (int(told["RANK"]), int(told["WORLD_SIZE"])))
-        for told, launched, _ in results
+        for told, launched, *_ in results
     ]
-    for where, given, expected in [*cases, ("Without a launcher", results[0][2], (0, 1))]:
+    _, _, imagined, alone = results[0]
+    cases += [("On rank 5 of two nodes", imagined, (5, 8)), ("Without a launcher", alone, (0, 1))]
+    for where, given, expected in cases:
         if isinstance(given, Raised):
-            print(f"Not yet. {where}, your answer raised {given.words}")
-            return
+            return not_yet(f"{where}, your answer raised {given.words}")
         if given != expected:
-            print(f"Not yet. {where}, rank and world size are {expected}; your answer is {_shown(given)}.")
-            return
-    print(f"Correct: {len(results)} ranks know who they are, and a program without a launcher is rank 0 of 1.")
+            return not_yet(f"{where}, rank and world size are {expected}; your answer is {_shown(given)}.")
+    return correct(f"{len(results)} ranks know who they are, and a program without a launcher is rank 0 of 1.")
 
 
 def _shown(given: tuple) -> str:
@@ -192,9 +192,10 @@ def _told() -> dict[str, str]:
 
 
 def _ask_who(answer: Callable) -> tuple:
-    """Answer for this rank as it is, and as a program that nobody launched."""
+    """Answer for this rank as it is, for an imagined one, and as a program that nobody launched."""
     alone = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
-    return _told(), _pair(safely(answer, dict(os.environ))), _pair(safely(answer, alone))
+    environments = dict(os.environ), alone | IMAGINED, alone
+    return _told(), *(_pair(safely(answer, environment)) for environment in environments)
 
 
 def _pair(given: Any) -> Any:

@@ -10,13 +10,22 @@ from typing import Any
 
 from ...layout import name_ranks
 from ..grading import Raised, asked, number, on_ranks, safely
+from ..verdict import Verdict, correct, grader, not_yet
 
 WIRES = ((8, (4, 1, 1), 100), (12, (2, 2), 200), (6, (1, 1, 1), 50), (16, (3, 5), 1000), (16, (4,), 100))
 OFFICE = {"lo": "127.0.0.1/8", "docker0": "172.17.0.1/16", "wlan0": "192.168.4.7/22", "eth0": "10.1.2.3/24"}
-OTHERS = {"10.1.2.9": "eth0", "192.168.6.80": "wlan0", "172.17.3.2": "docker0", "127.0.1.1": "lo", "10.1.3.9": None}
+OTHERS = {
+    "10.1.2.9": "eth0",
+    "192.168.6.80": "wlan0",
+    "172.17.3.2": "docker0",
+    "127.0.1.1": "lo",
+    "10.1.3.9": None,
+    "192.168.9.80": None,  # a prefix of 22 bits ends within a number
+}
 
 
-def wire_seconds(answer: Callable[[float, Sequence[int], float], float]) -> None:
+@grader
+def wire_seconds(answer: Callable[[float, Sequence[int], float], float]) -> Verdict:
     """Grade the prediction how long cables need for a ring all_reduce, against a count of the messages of one.
 
     Args:
@@ -29,13 +38,10 @@ def wire_seconds(answer: Callable[[float, Sequence[int], float], float]) -> None
         expected = _carried(megabytes, nodes) * 8 / mbit
         where = f"{megabytes} MB on nodes {list(nodes)} at {mbit} Mbit/s"
         given = number(answer, where, megabytes, list(nodes), mbit)
-        if given is None:
-            return
         if not abs(given - expected) <= 1e-6 + 0.01 * expected:  # nan is wrong too
             why = _why(given, expected, megabytes, nodes, mbit)
-            print(f"Not yet. {where}: {why}")
-            return
-    print(f"Correct: {len(WIRES)} rings were counted message by message, and the cables need what you said.")
+            return not_yet(f"{where}: {why}")
+    return correct(f"{len(WIRES)} rings were counted message by message, and the cables need what you said.")
 
 
 def _carried(megabytes: float, nodes: Sequence[int]) -> float:
@@ -69,7 +75,8 @@ def _why(given: float, expected: float, megabytes: float, nodes: Sequence[int], 
     return f"{told}."
 
 
-def interface_for(answer: Callable[[str, Mapping[str, str]], str]) -> None:
+@grader
+def interface_for(answer: Callable[[str, Mapping[str, str]], str]) -> Verdict:
     """Grade the choice of a network interface: on a computer with four of them, then on every rank.
 
     Args:
@@ -82,30 +89,23 @@ def interface_for(answer: Callable[[str, Mapping[str, str]], str]) -> None:
     for address, expected in OTHERS.items():
         given, problem = asked(safely, answer, address, dict(OFFICE))
         if problem:
-            print(f"Not yet. {address} in {OFFICE}: {problem}")
-            return
+            return not_yet(f"{address} in {OFFICE}: {problem}")
         told = f"raised {given.words}" if isinstance(given, Raised) else f"is {given!r}"
         if expected is None and not _refused(given):
-            print(f"Not yet. {address} is in no network of {OFFICE}: raise an error that says so; your answer {told}.")
-            return
+            return not_yet(f"{address} is in no network of {OFFICE}: raise an error that says so; your answer {told}.")
         if expected is not None and given != expected:
-            print(f"Not yet. {address} is in the network of {expected}, {OFFICE[expected]}; your answer {told}.")
-            return
+            return not_yet(f"{address} is in the network of {expected}, {OFFICE[expected]}; your answer {told}.")
     live = on_ranks(_live, answer)
-    if live is None:
-        return
     for rank, (given, right) in enumerate(live):
         if right and given not in right:
             told = f"raised {given.words}" if isinstance(given, Raised) else f"is {given!r}"
-            print(f"Not yet. On {name_ranks([rank])} the way to rank 0 is {' or '.join(right)}, your answer {told}.")
-            return
+            return not_yet(f"On {name_ranks([rank])} the way to rank 0 is {' or '.join(right)}, your answer {told}.")
     if far := [rank for rank, (_, right) in enumerate(live) if not right]:
-        print(
-            "Correct: on a computer with four interfaces it is the right one. "
+        return correct(
+            "on a computer with four interfaces it is the right one. "
             f"Nothing was compared on {name_ranks(far)}: no network of the interfaces there has rank 0 in it."
         )
-        return
-    print("Correct: on every rank it is the interface towards rank 0, and on a computer with four the right one.")
+    return correct("on every rank it is the interface towards rank 0, and on a computer with four the right one.")
 
 
 def _refused(given: Any) -> bool:

@@ -8,16 +8,19 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..grading import entries, number
+from ..verdict import NotYet, Verdict, correct, grader, not_yet
 
 FORWARD, BACKWARD = 1, 2  # how long a micro-batch takes in a stage
 SIZES = ((4, 8), (4, 4), (2, 5), (3, 7), (4, 2), (5, 12), (1, 3), (8, 16))  # stages and micro-batches
+PER_ROW = 1e-4  # seconds
 SHARES = (0.07, 0.5, 0.25, 0.2, 0.15, 0.03)
 TOLERANCE = 0.01
 
 Order = list[tuple[str, int]]
 
 
-def within(answer: Callable[[int, int, int, int], Order]) -> None:
+@grader
+def within(answer: Callable[[int, int, int, int], Order]) -> Verdict:
     """Grade schedules with room for few micro-batches: each is run with stages of known length.
 
     Args:
@@ -35,27 +38,21 @@ def within(answer: Callable[[int, int, int, int], Order]) -> None:
         orders = []
         for stage in range(stages):
             steps = entries(answer, where, stage, stages, micro, room, what="a list of steps")
-            if steps is None:
-                return
             if strange := [step for step in steps if not _is_pair(step)]:
-                print(f'Not yet. {where}: stage {stage} does {strange[0]!r}; a step is ("F", k) or ("B", k).')
-                return
+                return not_yet(f'{where}: stage {stage} does {strange[0]!r}; a step is ("F", k) or ("B", k).')
             orders.append([(what, k) for what, k in steps])
         if why := next(filter(None, (_wrong_steps(*each, micro, room) for each in enumerate(orders))), ""):
-            print(f"Not yet. {where}: {why}")
-            return
+            return not_yet(f"{where}: {why}")
         took, stuck = simulate(orders)
         par, _ = simulate([_ahead(stage, stages, micro, room) for stage in range(stages)])
         if stuck:
-            print(f"Not yet. {where}: {stuck}")
-            return
+            return not_yet(f"{where}: {stuck}")
         if took > par:
             why = " One micro-batch after the other leaves room unused." if took == 3 * stages * micro else ""
-            print(f"Not yet. {where}: your schedule takes {took}, par is {par}.{why}")
-            return
+            return not_yet(f"{where}: your schedule takes {took}, par is {par}.{why}")
         faster += took < par
     beaten = f", {faster} of them faster than par," if faster else " in par time,"
-    print(f"Correct: {len(cases)} pipelines{beaten} and none held more than it had room for.")
+    return correct(f"{len(cases)} pipelines{beaten} and none held more than it had room for.")
 
 
 def _is_pair(step: Any) -> bool:
@@ -121,7 +118,8 @@ def simulate(orders: Sequence[Order]) -> tuple[int, str]:
     return max(free), ""
 
 
-def fewest(answer: Callable[[int, float], int]) -> None:
+@grader
+def fewest(answer: Callable[[int, float], int]) -> Verdict:
     """Grade the fewest micro-batches that keep the bubble below a share of the step.
 
     Args:
@@ -134,15 +132,12 @@ def fewest(answer: Callable[[int, float], int]) -> None:
     for stages, share in cases:
         where = f"{stages} stage{'s' * (stages > 1)}, at most {share:.0%}"
         given = _whole(answer, where, stages, share)
-        if given is None:
-            return
         right = _fewest(stages, share)
         if given != right:
             idle = (stages - 1) / (given + stages - 1) if given > 0 else 1.0
             told = f"{given} micro-batches idle {idle:.1%} of the step" if given > 0 else f"you say {given}"
-            print(f"Not yet. {where}: {told}.{_why_fewest(given, right, stages, share)}")
-            return
-    print(f"Correct: {len(cases)} pipelines, and none with a micro-batch too many.")
+            return not_yet(f"{where}: {told}.{_why_fewest(given, right, stages, share)}")
+    return correct(f"{len(cases)} pipelines, and none with a micro-batch too many.")
 
 
 def _fewest(stages: int, share: float) -> int:
@@ -173,7 +168,8 @@ def _why_fewest(given: int, right: int, stages: int, share: float) -> str:
     return " That is too many." if given > right else " That is too few."
 
 
-def best_micro(answer: Callable[[int, int, float, float], int]) -> None:
+@grader
+def best_micro(answer: Callable[[int, int, float, float], int]) -> Verdict:
     """Grade the choice of the number of micro-batches when each costs something by itself.
 
     Args:
@@ -184,42 +180,49 @@ def best_micro(answer: Callable[[int, int, float, float], int]) -> None:
     Exercise of the chapter *pipelines*.
     """
     cases = [
-        (stages, rows, 1e-4, overhead)
+        (stages, rows, PER_ROW, overhead)
         for stages in (2, 4, 16)
         for rows in (48, 512)
         for overhead in (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
     ]
-    wrong = []
-    for stages, rows, per_row, overhead in cases:
-        where = f"stages={stages}, rows={rows}, per_row={per_row:g}, overhead={overhead:g}"
-        given = _whole(answer, where, stages, rows, per_row, overhead)
-        if given is None:
-            return
-        if given < 1 or rows % given:
-            print(f"Not yet. {where}: {given} is no divisor of {rows}.")
-            return
-        took = {m: (m + stages - 1) * (overhead + rows / m * per_row) for m in range(1, rows + 1) if rows % m == 0}
-        best = min(took, key=took.__getitem__)
-        if took[given] > (1 + TOLERANCE) * took[best]:
-            wrong.append((where, given, best, took[given] / took[best]))
+    others = [(stages, 96, per_row, 1e-3) for stages in (2, 8) for per_row in (1e-6, 1e-2)]
+    wrong = _slow_choices(answer, cases)
+    total = f"{len(cases)} of {len(cases)}"
     if not wrong:
-        print(f"Correct: {len(cases)} of {len(cases)} pipelines are as fast as they can be.")
-        return
+        if slow := _slow_choices(answer, others):
+            where, given, best, ratio = slow[0]
+            told = f"{given} micro-batches take {ratio:.2f} times as long as {best}"
+            return not_yet(f"{total} are right with per_row={PER_ROW:g}. {where}: {told}.")
+        return correct(f"{total} pipelines are as fast as they can be.")
     where, given, best, ratio = wrong[0]
     told = f"{len(cases) - len(wrong)} of {len(cases)} are right. The first that is not: {where}"
     many, few = (any(sign * (given - best) > 0 for _, given, best, _ in wrong) for sign in (1, -1))
     why = " Where a micro-batch costs something by itself, many of them cost more than they save." if many else ""
     if few:
         why = " Fewer micro-batches mean a larger bubble." if not many else " The best number depends on all four."
-    print(f"Not yet. {told}: {given} micro-batches take {ratio:.2f} times as long as {best}.{why}")
+    return not_yet(f"{told}: {given} micro-batches take {ratio:.2f} times as long as {best}.{why}")
 
 
-def _whole(answer: Callable, where: str, *arguments: Any) -> int | None:
-    """Return the whole number that is the answer, or say in one sentence why it is none, and return None."""
+def _slow_choices(
+    answer: Callable, cases: Sequence[tuple[int, int, float, float]]
+) -> list[tuple[str, int, int, float]]:
+    """Return the pipelines for which a choice is not good: what is asked, the choice, the best one, and the ratio."""
+    wrong = []
+    for stages, rows, per_row, overhead in cases:
+        where = f"stages={stages}, rows={rows}, per_row={per_row:g}, overhead={overhead:g}"
+        given = _whole(answer, where, stages, rows, per_row, overhead)
+        if given < 1 or rows % given:
+            raise NotYet(f"{where}: {given} is no divisor of {rows}.")
+        took = {m: (m + stages - 1) * (overhead + rows / m * per_row) for m in range(1, rows + 1) if rows % m == 0}
+        best = min(took, key=took.__getitem__)
+        if took[given] > (1 + TOLERANCE) * took[best]:
+            wrong.append((where, given, best, took[given] / took[best]))
+    return wrong
+
+
+def _whole(answer: Callable, where: str, *arguments: Any) -> int:
+    """Return the whole number that is the answer in the notebook."""
     given = number(answer, where, *arguments, what="a whole number")
-    if given is None:
-        return None
     if given % 1:  # not 0 for nan and inf
-        print(f"Not yet. {where}: your answer is {given!r}, it should be a whole number.")
-        return None
+        raise NotYet(f"{where}: your answer is {given!r}, it should be a whole number.")
     return int(given)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...rank.trace import describe
 from ..grading import asked, listed
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ class _Step:
     returned: list[Any]
 
 
-def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor | None]) -> None:
+@grader
+def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor | None]) -> Verdict:
     """Grade a training step of a model that is cut over the ranks, against the uncut model.
 
     Args:
@@ -50,21 +52,18 @@ def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor 
 
     Exercise of the chapter *splitting-layers*.
     """
-    if not (worlds := sizes()):
-        return
+    worlds = sizes()
     most = 0
     for kinds in (["plain"], [kind for kind in KINDS if kind != "plain"]):  # an error in one would hide the others
         cases = [Case(size, ((kind,),) * size, KINDS[kind]) for size in worlds for kind in kinds]
-        if (tried := attempts(functools.partial(_step, answer), cases)) is None:
-            return
+        tried = attempts(functools.partial(_step, answer), cases)
         for case, ranks in zip(cases, tried, strict=True):
             kind = case.arguments[0][0]
             if problem := _wrong_step(kind, [attempt.result for attempt in ranks]) or _over_par(kind, ranks):
-                print(f"Not yet. With {case}: {problem}")
-                return
+                return not_yet(f"With {case}: {problem}")
             most = max([most, *(attempt.messages // len(_batches(kind)) for attempt in ranks)])
-    print(
-        f"Correct: {len(KINDS)} models on {listed(worlds)} ranks, each gradient that of the uncut model. "
+    return correct(
+        f"{len(KINDS)} models on {listed(worlds)} ranks, each gradient that of the uncut model. "
         f"Messages a rank: {most}."
     )
 
@@ -204,14 +203,15 @@ PIECES = (  # what each piece takes, and how many ranks
     ([1, 1, 1, 1, 1, 15], 2),
     ([9, 1, 1, 1, 1, 9, 1, 1], 3),
     ([2, 3, 5, 4, 6, 1, 7, 3], 4),
-    ([5, 8, 2], 3),
+    ([5, 8, 2, 1], 4),  # three stages would be as fast, and leave a rank without a piece
     ([14, 14, 6, 9, 11, 5, 8, 9, 14, 9, 8, 8, 8, 8, 22, 19, 19, 2], 4),  # forward of the chapter's pieces
     ([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16], 4),
     ([7, 3], 1),
 )
 
 
-def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> None:
+@grader
+def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> Verdict:
     """Grade the choice of boundaries that make the slowest stage as fast as possible.
 
     Args:
@@ -226,9 +226,8 @@ def best_cut(answer: Callable[[list[float], int], Sequence[int]]) -> None:
         given, problem = asked(answer, [float(piece) for piece in pieces], ranks)
         problem = problem or _no_cut(given, len(pieces), ranks)
         if problem := problem or _slow([int(each) for each in given], pieces, ranks):
-            print(f"Not yet. {where}: {problem}")
-            return
-    print(f"Correct: {len(PIECES)} of {len(PIECES)}, no slowest stage could be faster.")
+            return not_yet(f"{where}: {problem}")
+    return correct(f"{len(PIECES)} of {len(PIECES)}, no slowest stage could be faster.")
 
 
 def _no_cut(given: Any, pieces: int, ranks: int) -> str:

@@ -8,19 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from unittest import mock
+from urllib.parse import urlsplit
 
 from ...layout import places
 from ...rank import smaller
 from ...rank.trace import describe
 from ...system.ports import reserve_port
 from ...world import current
-from ..grading import asked, on_ranks
-from ..worlds import MEETING, rejoin
+from ..grading import PREPARING, asked, on_ranks
+from ..verdict import NotYet, Verdict, correct, grader, not_yet
+from ..worlds import rejoin
 
 if TYPE_CHECKING:
     import socket
 
-PATIENCE = timedelta(seconds=5)  # of a meeting that the answer's arguments make
+PATIENCE = timedelta(seconds=30)  # of a meeting that the answer's arguments make, on the clock: a busy machine is slow
+ELSEWHERE = {"MASTER_ADDR": "computer1", "MASTER_PORT": "23456"}  # a place where nobody meets
 CLUSTERS = ((2, 2), (1, 3), (2, 3, 1), (1, 1, 1))
 # How the program was started, and whether all ranks shall meet; otherwise each is alone.
 SITUATIONS = (
@@ -36,7 +39,8 @@ LAUNCHERS = ("SLURM_", "RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "ROLE_", "MASTE
 _held: socket.socket | None = None  # on rank 0: the port where ranks are told to meet, until they have met
 
 
-def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> None:
+@grader
+def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> Verdict:
     """Grade the arguments of ``init_process_group`` that a program finds in its environment, by meeting with them.
 
     Args:
@@ -46,42 +50,33 @@ def how_to_meet(answer: Callable[[Mapping[str, str]], Mapping[str, Any]]) -> Non
 
     Exercise of the chapter *meeting-up*.
     """
-    opened = on_ranks(smaller.open_store, deadline=MEETING)
-    if opened is None:
-        return
+    opened = on_ranks(smaller.open_store, patience=PREPARING)
     try:
-        if on_ranks(_leave, deadline=MEETING) is not None and _meets_everywhere(answer):
-            print(
-                f"Correct: in {len(SITUATIONS)} situations the ranks met as they were told, "
-                f"{current().size} together or each alone."
-            )
+        on_ranks(_leave, patience=PREPARING)
+        _meet_everywhere(answer)
+        return correct(
+            f"in {len(SITUATIONS)} situations the ranks met as they were told, {current().size} together or each alone."
+        )
     finally:
         port, had_group = opened[0]
         if had_group:
             rejoin(port)
 
 
-def _meets_everywhere(answer: Callable) -> bool:
+def _meet_everywhere(answer: Callable) -> None:
     for number, (where, together) in enumerate(SITUATIONS):
-        ports = on_ranks(_hold_port)
-        told = ports and on_ranks(_arguments, answer, number, ports[0])
-        if not told:
-            return False
+        ports = on_ranks(_hold_port, patience=PREPARING)
+        told = on_ranks(_arguments, answer, number, ports[0])
         for rank, (given, problem) in enumerate(told):
             expected = (rank, current().size) if together else (0, 1)
             if problem := problem or _arguments_problem(given, expected):
-                print(f"Not yet. {where}, on rank {rank}: {problem}")
-                return False
-        met = on_ranks(_meet, answer, number, ports[0], deadline=MEETING)
-        if met is None:
-            return False
+                raise NotYet(f"{where}, on rank {rank}: {problem}")
+        met = on_ranks(_meet, answer, number, ports[0], patience=PREPARING)
         for rank, (members, problem) in enumerate(met):
             wanted = current().size if together else 1
             if problem or members != wanted:
                 said = problem or f"{members} met, {wanted} should have."
-                print(f"Not yet. {where}, on rank {rank}: {said}")
-                return False
-    return True
+                raise NotYet(f"{where}, on rank {rank}: {said}")
 
 
 def _arguments_problem(given: Any, expected: tuple[int, int]) -> str:
@@ -102,7 +97,8 @@ def _arguments_problem(given: Any, expected: tuple[int, int]) -> str:
     return ""
 
 
-def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], Sequence[int]]]) -> None:
+@grader
+def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], Sequence[int]]]) -> Verdict:
     """Grade the groups of a job with one group a node and one of the nodes' first ranks, then add up over them.
 
     Args:
@@ -118,15 +114,12 @@ def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], 
         if not problem:
             levels, problem = asked(_lists, given)  # what comes out of a generator is the answer's as well
         if problem := problem or _levels_problem(levels, nodes):
-            print(f"Not yet. With nodes={list(nodes)}: {problem}")
-            return
+            return not_yet(f"With nodes={list(nodes)}: {problem}")
         own = own or levels
-    totals = on_ranks(_add_in_levels, *own, deadline=MEETING)
-    if totals is None:
-        return
+    totals = on_ranks(_add_in_levels, *own, patience=PREPARING)
     flat, cut = _connections([range(world.size)]), _connections([*own[0], own[1]])
-    print(
-        f"Correct: added up over two levels, every rank has {totals[0]}, as one process. "
+    return correct(
+        f"added up over two levels, every rank has {totals[0]}, as one process. "
         f"The groups need {cut} connections, one group of all {flat}."
     )
 
@@ -213,11 +206,25 @@ def _arguments(answer: Callable, situation: int, port: int) -> tuple[Any, str]:
     """Return what the answer says, without the store (which cannot travel), and its error in words."""
     try:
         given = answer(_environment(situation, port))
+        if SITUATIONS[situation][1] and (problem := _written_down(answer, situation, given)):
+            return None, problem
     except Exception as error:
         return None, f"your answer raised {describe(error)}"
     if isinstance(given, Mapping):
         given = {name: value if name != "store" else "" for name, value in given.items()}
     return given, ""
+
+
+def _written_down(answer: Callable, situation: int, given: Any) -> str:
+    """Say that an answer names a place of its own, "" where it names the one that it was told."""
+    if not isinstance(given, Mapping) or not str(given.get("init_method")).startswith("tcp://"):
+        return ""
+    place = answer(_environment(situation, 0) | ELSEWHERE)["init_method"]
+    met = urlsplit(place)
+    if f"{met.hostname}:{met.port}" == "{MASTER_ADDR}:{MASTER_PORT}".format(**ELSEWHERE):
+        return ""
+    told = " and ".join(f"{name} is {value}" for name, value in ELSEWHERE.items())
+    return f"where {told}, your answer still is {place!r}."
 
 
 def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
@@ -231,7 +238,10 @@ def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
         try:
             with mock.patch.dict(os.environ, environment, clear=True):
                 dist.init_process_group(**{"backend": "gloo", "timeout": PATIENCE, **answer(dict(environment))})
-            return dist.get_world_size(), ""  # gloo has connected every rank with every other one
+            members = dist.get_world_size()
+            # gloo has connected this rank; if it left now, slower ones would find it gone and could not meet.
+            dist.all_gather_object([0] * members, 0)
+            return members, ""
         except Exception as error:
             if not tries_left or not isinstance(error, dist.DistNetworkError):
                 return 0, f"the meeting raised {describe(error)}"

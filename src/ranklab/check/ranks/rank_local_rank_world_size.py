@@ -11,12 +11,14 @@ from typing import Any
 from ...layout import Place, places
 from ...rank.trace import describe
 from ...world import current
-from ..grading import Raised, asked, on_ranks
+from ..grading import PREPARING, Raised, asked, on_ranks
+from ..verdict import Verdict, correct, grader, not_yet, offered
 
 ROUNDS = 2
 NUMBERS = ("node_rank", "local_rank", "local_world_size", "world_size", "nnodes")
 
 
+@offered
 def draw_cluster(seed: int) -> list[int]:
     """Draw a small cluster with nodes of different sizes.
 
@@ -35,7 +37,8 @@ def draw_cluster(seed: int) -> list[int]:
             return nodes
 
 
-def cluster_numbers(answer: Callable[[int, list[int]], Mapping[str, int]]) -> None:
+@grader
+def cluster_numbers(answer: Callable[[int, list[int]], Mapping[str, int]]) -> Verdict:
     """Grade the five numbers of a rank against what the running ranks say of themselves, then on other clusters.
 
     Args:
@@ -45,15 +48,12 @@ def cluster_numbers(answer: Callable[[int, list[int]], Mapping[str, int]]) -> No
     Exercise of the chapter *rank-local-rank-world-size*.
     """
     world = current()
-    live = on_ranks(_own_place)
-    if live is None:
-        return
-    for nodes, truths in [(world.nodes, live), *((nodes, places(nodes)) for nodes in ((1, 3), (2, 2, 2), (8, 8)))]:
+    live = on_ranks(_own_place, patience=PREPARING)
+    for nodes, truths in [(world.nodes, live), *((nodes, places(nodes)) for nodes in ((1, 3), (2, 2, 1), (8, 8)))]:
         for truth in truths:
             if problem := _place_problem(answer, truth, list(nodes)):
-                print(f"Not yet. With nodes={list(nodes)}, rank {truth.rank}: {problem}")
-                return
-    print(f"Correct: the {world.size} ranks that run say the same, and three other clusters agree.")
+                return not_yet(f"With nodes={list(nodes)}, rank {truth.rank}: {problem}")
+    return correct(f"the {world.size} ranks that run say the same, and three other clusters agree.")
 
 
 def _place_problem(answer: Callable, truth: Place, nodes: list[int]) -> str:
@@ -70,7 +70,8 @@ def _place_problem(answer: Callable, truth: Place, nodes: list[int]) -> str:
     return ""
 
 
-def device_index(answer: Callable[[int, list[list[int]]], int]) -> None:
+@grader
+def device_index(answer: Callable[[int, list[list[int]]], int]) -> Verdict:
     """Grade the choice of a GPU under six ways of launching on a node with eight GPUs.
 
     Args:
@@ -82,9 +83,8 @@ def device_index(answer: Callable[[int, list[list[int]]], int]) -> None:
     """
     for case, seen, local_rank, wanted in CASES:
         if problem := _device_problem(answer, local_rank, [list(gpus) for gpus in seen], wanted):
-            print(f"Not yet. {case}: local rank {local_rank} sees GPUs {list(seen[local_rank])}. {problem}")
-            return
-    print(f"Correct: in all {len(CASES)} cases a rank has a GPU of its own, or an error says that it has none.")
+            return not_yet(f"{case}: local rank {local_rank} sees GPUs {list(seen[local_rank])}. {problem}")
+    return correct(f"in all {len(CASES)} cases a rank has a GPU of its own, or an error says that it has none.")
 
 
 def _device_problem(answer: Callable, local_rank: int, seen: list[list[int]], wanted: int | None) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...layout import name_ranks
 from ..grading import listed, number
+from ..verdict import NotYet, Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, difference, sizes
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 SHARES = {2: ((6, 2), (4, 4), (5, 0)), 3: ((3, 3, 1), (0, 2, 7)), 4: ((2, 2, 2, 1), (1, 9, 0, 3))}
 
 
-def training_bytes(answer: Callable[[Module, Tensor], int]) -> None:
+@grader
+def training_bytes(answer: Callable[[Module, Tensor], int]) -> Verdict:
     """Grade the count of the bytes that training holds, on five models, against their live tensors.
 
     Args:
@@ -34,12 +36,9 @@ def training_bytes(answer: Callable[[Module, Tensor], int]) -> None:
     for words, make in _models():
         truth = _count(*make())
         given = number(answer, words, *make(), what="a number of bytes")
-        if given is None:
-            return
         if given != truth.total:
-            print(f"Not yet. {words}: {truth.total} bytes are held, your answer is {given:g}. {truth.why(given)}")
-            return
-    print("Correct: five models, and every byte of their live tensors is in your count.")
+            return not_yet(f"{words}: {truth.total} bytes are held, your answer is {given:g}. {truth.why(given)}")
+    return correct("five models, and every byte of their live tensors is in your count.")
 
 
 @dataclass
@@ -175,7 +174,8 @@ def _count(model: Module, batch: Tensor) -> _Counted:
     return _Counted(*sizes, elements, saved_twice, frozen, tied, buffers_saved, unshared)
 
 
-def mean_gradient(answer: Callable[[Tensor, int], Tensor]) -> None:
+@grader
+def mean_gradient(answer: Callable[[Tensor, int], Tensor]) -> Verdict:
     """Grade the mean of gradients over shards that need not be equal, on 2, 3 and 4 ranks.
 
     Args:
@@ -185,34 +185,29 @@ def mean_gradient(answer: Callable[[Tensor, int], Tensor]) -> None:
 
     Exercise of the chapter *why-distribute*.
     """
-    if not (tried := sizes()):
-        return
+    tried = sizes()
     every = list(_shards(tried))
     full = [case for case in every if _all_have_samples(case)]
     done = attempts(answer, full)
-    if done is None or not _right(full, done):
-        return
+    _compare(full, done)
     # By themselves, because a rank that leaves early breaks the meeting of the others, in words that are gloo's.
     rest = [case for case in every if not _all_have_samples(case)]
     away = "In this round a rank has no sample; it still has to come to every collective."
     partly = attempts(answer, rest, hung=away)
-    if partly is None or not _right(rest, partly):
-        return
+    _compare(rest, partly)
     calls = sum((done[0][0].calls or {}).values())
     yours = "one collective, and fewer is impossible" if calls == 1 else f"{calls} calls; one is possible"
-    print(f"Correct: {len(every)} divisions on {listed(tried)} ranks. Yours takes {yours}.")
+    return correct(f"{len(every)} divisions on {listed(tried)} ranks. Yours takes {yours}.")
 
 
-def _right(cases: list[Case], done: list[list[Attempt]]) -> bool:
-    """Compare with one process; where an answer differs, print how."""
+def _compare(cases: list[Case], done: list[list[Attempt]]) -> None:
+    """Compare with one process; where an answer differs, raise how."""
     for case, ranks in zip(cases, done, strict=True):
         wanted = _mean(case)
         for rank, attempt in enumerate(ranks):
             told = difference(attempt.result, wanted)
             if told:
-                print(f"Not yet. With {case}: {name_ranks([rank])}: {told}{_slip(attempt.result, case)}")
-                return False
-    return True
+                raise NotYet(f"With {case}: {name_ranks([rank])}: {told}{_slip(attempt.result, case)}")
 
 
 def _all_have_samples(case: Case) -> bool:

@@ -10,32 +10,34 @@ from typing import Any
 
 from ...layout import name_ranks
 from ...world import current
-from ..grading import Raised, on_ranks, safely
+from ..grading import PREPARING, Raised, on_ranks, safely
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import sizes
 
-LENGTHS = (0, 1, 8, 10)
+LENGTHS = (0, 1, 8, 10, 7, 9)
+WORDS = ("spoon", "fork", "knife", "plate", "bowl", "cup", "glass")  # no item is its own place in the list
 ROUNDS = 2
 
 
-def my_share(answer: Callable[[list, int, int], list]) -> None:
+@grader
+def my_share(answer: Callable[[list, int, int], list]) -> Verdict:
     """Grade the splitting of work: every item has one owner, shares differ by at most one item.
 
     Args:
         answer: ``my_share(items, rank, world_size)`` returns the items of one rank. It runs on every rank with
-            lists of 0, 1, 8 and 10 items and every world size from 2 up to that of the running world.
+            lists of 0 to 10 items and every world size from 2 up to that of the running world.
 
     Exercise of the chapter *your-first-ranks*.
     """
-    for length in LENGTHS:
-        items = list(range(length))
-        shares = on_ranks(_call_with_places, answer, items)
-        if shares is None:
-            return
-        for size in range(min(2, len(shares)), len(shares) + 1):
-            if problem := _share_problem(items, [share[size] for share in shares[:size]]):
-                print(f"Not yet. With {length} item{'s' * (length != 1)} on {size} ranks: {problem}")
-                return
-    print("Correct: every item has one owner, and no share is more than one item longer than another.")
+    lists = [*(list(range(length)) for length in LENGTHS), list(WORDS)]
+    found = on_ranks(_call_with_places, answer, lists)
+    for number, items in enumerate(lists):
+        for size in range(min(2, len(found)), len(found) + 1):
+            if problem := _share_problem(items, [places[number, size] for places in found[:size]]):
+                told = f"{len(items)} item{'s' * (len(items) != 1)}"
+                told += f" ({items[0]}, {items[1]}, …)" if items == list(WORDS) else ""
+                return not_yet(f"With {told} on {size} ranks: {problem}")
+    return correct("every item has one owner, and no share is more than one item longer than another.")
 
 
 def _share_problem(items: list, shares: list) -> str:
@@ -44,8 +46,9 @@ def _share_problem(items: list, shares: list) -> str:
     for rank, share in enumerate(shares):
         if not isinstance(share, list):
             return f"rank {rank} returned {type(share).__name__}, not a list."
-    if strangers := [item for share in shares for item in share if not isinstance(item, int) or item not in items]:
-        return f"{strangers[0]!r} is in a share but not among the items."
+    if strangers := [item for share in shares for item in share if type(item) not in (int, str) or item not in items]:
+        place = " It is the place of one: return the item." if items == list(WORDS) and strangers[0] == 0 else ""
+        return f"{strangers[0]!r} is in a share but not among the items.{place}"
     owners = Counter(item for share in shares for item in share)
     if doubled := [item for item, count in owners.items() if count > 1]:
         who = [rank for rank, share in enumerate(shares) if doubled[0] in share]
@@ -60,29 +63,26 @@ def _share_problem(items: list, shares: list) -> str:
     return ""
 
 
-def sum_on_rank_zero(answer: Callable[[int], int | None]) -> None:
+@grader
+def sum_on_rank_zero(answer: Callable[[int], int | None]) -> Verdict:
     """Grade a sum over all ranks that only rank 0 returns.
 
     Args:
         answer: ``total(value)`` runs on every rank, inside a process group, twice, with another value on each rank
             and in each round. It returns the sum as a number on rank 0 and None on the others. An answer that hangs
-            is ended after five seconds.
+            is ended after five seconds that it could have used.
 
     Exercise of the chapter *your-first-ranks*.
     """
-    if not sizes():
-        return
+    sizes()
     # Importing torch and meeting take their time; the deadline is for the answer alone.
-    if on_ranks(_make_group, deadline=None) is None:
-        return
+    on_ranks(_make_group, patience=PREPARING)
     for _ in range(ROUNDS):
         values = _draw_values(current().size)
-        if (results := on_ranks(_call_in_group, answer, values)) is None:
-            return
+        results = on_ranks(_call_in_group, answer, values)
         if problem := _total_problem(results, values):
-            print(f"Not yet. {problem}")
-            return
-    print("Correct: in two rounds rank 0 had the sum, the others had None, and nobody waited.")
+            return not_yet(problem)
+    return correct("in two rounds rank 0 had the sum, the others had None, and nobody waited.")
 
 
 def _draw_values(size: int) -> list[int]:
@@ -109,10 +109,14 @@ def _total_problem(results: list, values: list[int]) -> str:
 # -- what runs on a rank -----------------------------------------------------------------------------------------
 
 
-def _call_with_places(answer: Callable, items: list) -> dict[int, Any]:
-    """Answer for this rank in every world that is large enough to have it."""
+def _call_with_places(answer: Callable, lists: list[list]) -> dict[tuple[int, int], Any]:
+    """Answer for this rank, for each list by its number, in every world that is large enough to have the rank."""
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    return {size: safely(answer, list(items), rank, size) for size in range(rank + 1, world_size + 1)}
+    return {
+        (number, size): safely(answer, list(items), rank, size)
+        for number, items in enumerate(lists)
+        for size in range(rank + 1, world_size + 1)
+    }
 
 
 def _make_group() -> None:

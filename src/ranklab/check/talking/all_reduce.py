@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...layout import name_ranks
 from ...rank.smaller import Attempt
 from ...world import current
+from ..verdict import NotYet, Verdict, correct, grader
 from ..worlds import Case, attempts, awkward, difference, sizes
 
 if TYPE_CHECKING:
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 MESSAGES = {"send", "recv"}
 
 
-def ring_sum(answer: Callable[[Tensor], Tensor]) -> None:
+@grader
+def ring_sum(answer: Callable[[Tensor], Tensor]) -> Verdict:
     """Grade a ring that sums a tensor of any length over any number of ranks.
 
     Args:
@@ -29,24 +31,21 @@ def ring_sum(answer: Callable[[Tensor], Tensor]) -> None:
 
     Exercise of the chapter *all-reduce*.
     """
-    if not sizes():
-        return
+    sizes()
     cases = list(awkward())
     tried = attempts(answer, cases)
-    if tried is None:
-        return
-    if _told(cases, tried, _wrong, _ring_over_par):
-        return
+    _look(cases, tried, _wrong, _ring_over_par)
     size, busiest = cases[-1].size, max(ranks[0].messages for ranks in tried)
     sent = sum(attempt.payload for attempt in tried[_longest(cases)])
     bytes_ = _bytes(cases[_longest(cases)])
-    print(
-        f"Correct: {len(cases)} sums on 2 to {size} ranks. With {size} ranks you sent {busiest} messages a rank, par "
+    return correct(
+        f"{len(cases)} sums on 2 to {size} ranks. With {size} ranks you sent {busiest} messages a rank, par "
         f"{2 * (size - 1)}, and for {bytes_} bytes {sent} in all, par {2 * (size - 1) * bytes_}."
     )
 
 
-def few_messages(answer: Callable[[Tensor], Tensor]) -> None:
+@grader
+def few_messages(answer: Callable[[Tensor], Tensor]) -> Verdict:
     """Grade a sum that needs few messages, on a power of two of ranks.
 
     Args:
@@ -56,31 +55,25 @@ def few_messages(answer: Callable[[Tensor], Tensor]) -> None:
 
     Exercise of the chapter *all-reduce*.
     """
-    if not sizes():
-        return
+    sizes()
     cases = [*awkward(sizes=(2,)), *_rough(2), *awkward(sizes=(4,)), *_rough(4)]
     tried = attempts(answer, cases)
-    if tried is None:
-        return
-    if _told(cases, tried, _wrong, _disagree, _few_over_par):
-        return
+    _look(cases, tried, _wrong, _disagree, _few_over_par)
     size = cases[-1].size
     busiest = max(attempt.messages for attempt in tried[-1])
-    print(
-        f"Correct: {len(cases)} sums, the same on all ranks to the last bit. With {size} ranks you sent {busiest} "
+    return correct(
+        f"{len(cases)} sums, the same on all ranks to the last bit. With {size} ranks you sent {busiest} "
         f"message{'s' * (busiest != 1)} a rank, par {int(log2(size))}."
     )
 
 
-def _told(cases: Sequence[Case], tried: Sequence, *looks: Callable) -> bool:
-    """Print the first problem: one look at all cases after the other, the largest tensor of a size first."""
+def _look(cases: Sequence[Case], tried: Sequence, *looks: Callable) -> None:
+    """Raise the first problem: one look at all cases after the other, the largest tensor of a size first."""
     order = sorted(range(len(cases)), key=lambda index: (cases[index].size, -_bytes(cases[index])))
     for look in looks:
         for index in order:
             if problem := look(cases[index], tried[index]):
-                print(f"Not yet. With {cases[index]}: {problem}")
-                return True
-    return False
+                raise NotYet(f"With {cases[index]}: {problem}")
 
 
 def _rough(size: int) -> list[Case]:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, awkward, difference, sizes
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 BLOCKS = ((1, 1), (2, 3), (3, 2), (100, 250))  # rows of a rank, rows that it gets for each of its ranks
 
 
-def gather_uneven(answer: Callable[[Tensor], Tensor]) -> None:
+@grader
+def gather_uneven(answer: Callable[[Tensor], Tensor]) -> Verdict:
     """Grade an all_gather for tensors of different lengths, written with send and recv, on 2, 3 and 4 ranks.
 
     Args:
@@ -27,30 +29,26 @@ def gather_uneven(answer: Callable[[Tensor], Tensor]) -> None:
 
     Exercise of the chapter *collectives*.
     """
-    if not sizes():
-        return
-    cases = [_uneven(case, number % 2) for number, case in enumerate(awkward())]
+    sizes()
+    cases = [_uneven(case, number) for number, case in enumerate(awkward())]
     tried = attempts(answer, cases)
-    if tried is None:
-        return
     for case, ranks in zip(cases, tried, strict=True):
         parts = [tensor for (tensor,) in case.arguments]
         if told := _first_mistake(ranks, parts, _why_gathered):
-            print(f"Not yet. With {case}: {told}")
-            return
+            return not_yet(f"With {case}: {told}")
     case, ranks = max(zip(cases, tried, strict=True), key=lambda pair: (pair[0].size, pair[0].arguments[0][0].numel()))
     own = max(tensor.nbytes for (tensor,) in case.arguments)
     if not any(attempt.messages for attempt in ranks):
-        print(f"Not yet. With {case}: the numbers are right, but no rank sent a message: build it from send and recv.")
-        return
+        return not_yet(f"With {case}: the numbers are right, but no rank sent a message: build it from send and recv.")
     messages, payload = max(each.messages for each in ranks), max(each.payload for each in ranks)
-    print(
-        f"Correct: {len(cases)} cases on up to {case.size} ranks. The busiest rank sent {messages} messages and "
+    return correct(
+        f"{len(cases)} cases on up to {case.size} ranks. The busiest rank sent {messages} messages and "
         f"{payload} bytes in the largest; par is {case.size - 1} and {(case.size - 1) * own}."
     )
 
 
-def transpose(answer: Callable[[Tensor], Tensor]) -> None:
+@grader
+def transpose(answer: Callable[[Tensor], Tensor]) -> Verdict:
     """Grade the transposition of a matrix of which every rank has some rows, on 2, 3 and 4 ranks.
 
     Args:
@@ -62,16 +60,12 @@ def transpose(answer: Callable[[Tensor], Tensor]) -> None:
 
     Exercise of the chapter *collectives*.
     """
-    if not (groups := sizes()):
-        return
+    groups = sizes()
     cases = list(_matrices(groups))
     tried = attempts(answer, cases)
-    if tried is None:
-        return
     for case, ranks in zip(cases, tried, strict=True):
         if told := _first_mistake(ranks, [rows for (rows,) in case.arguments], _why_transposed):
-            print(f"Not yet. With {case}: {told}")
-            return
+            return not_yet(f"With {case}: {told}")
     case, ranks = cases[-1], tried[-1]
     rows = case.arguments[0][0]
     par = rows.nbytes * (case.size - 1) // case.size
@@ -79,14 +73,14 @@ def transpose(answer: Callable[[Tensor], Tensor]) -> None:
     score = ""
     if None not in wires:
         score = f" The busiest rank put {max(wires) / par:.1f} times the par of {par} bytes on the wire."
-    print(f"Correct: {len(cases)} matrices on up to {case.size} ranks.{score}")
+    return correct(f"{len(cases)} matrices on up to {case.size} ranks.{score}")
 
 
-def _uneven(case: Case, reverse: int) -> Case:
-    """Return the case with tensors of which each is one element shorter than its neighbour's."""
+def _uneven(case: Case, number: int) -> Case:
+    """Return the case with tensors of other lengths: falling from rank to rank, rising, or now less and now more."""
     cut = []
     for rank, (tensor,) in enumerate(case.arguments):
-        less = case.size - 1 - rank if reverse else rank
+        less = (rank ^ 1) if number % 8 == 5 else case.size - 1 - rank if number % 2 else rank
         cut.append((tensor[: max(0, tensor.numel() - less)],))
     lengths = ", ".join(str(tensor.numel()) for (tensor,) in cut)
     kind = str(cut[0][0].dtype).removeprefix("torch.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..grading import asked, number
+from ..verdict import NotYet, Verdict, correct, grader, not_yet
 
 MOVED = {  # how often the whole array passes the busiest link, in n-ths: what nccl-tests multiplies by
     "all_reduce": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -18,10 +19,12 @@ WORLDS = ((5, 4e6), (2, 16e6), (8, 1e9), (512, 1e8))
 LINK = 12.5e9  # bytes a second
 COUNTS = (2, 3, 4, 5, 8, 64, 100, 512)
 ALPHA, BETA = 1e-4, 1e-9
+OTHERS = ((1e-5, 1e-9), (1e-4, 1e-10))  # α and β of other networks, tried where all choices for the first are right
 TOLERANCE = 0.01
 
 
-def bus_bandwidth(answer: Callable[[str, int, float, float], float]) -> None:
+@grader
+def bus_bandwidth(answer: Callable[[str, int, float, float], float]) -> Verdict:
     """Grade bus bandwidths against a link of known rate, on which every operation takes as long as it must.
 
     Args:
@@ -35,14 +38,11 @@ def bus_bandwidth(answer: Callable[[str, int, float, float], float]) -> None:
             seconds = moved(ranks) * size / LINK
             where = f"{operation} of {size / 1e6:g} MB on {ranks} ranks"
             given = number(answer, where, operation, ranks, size, seconds)
-            if given is None:
-                return
             if not _close(given, LINK):
                 told = f"your answer is {given / LINK:.3g} times the rate of the link"
                 why = _first(_bus_slips(operation, ranks, size, seconds), given)
-                print(f"Not yet. {where}: {told}{': ' + why if why else '.'}")
-                return
-    print(f"Correct: in {len(MOVED) * len(WORLDS)} measurements you found the rate of the link.")
+                return not_yet(f"{where}: {told}{': ' + why if why else '.'}")
+    return correct(f"in {len(MOVED) * len(WORLDS)} measurements you found the rate of the link.")
 
 
 def _bus_slips(operation: str, ranks: int, size: float, seconds: float) -> list[tuple[float, str]]:
@@ -65,7 +65,8 @@ def _bus_slips(operation: str, ranks: int, size: float, seconds: float) -> list[
     return [*slips, *((algorithm * k * (ranks - 1), "divide by n: a rank sends n-ths of the array.") for k in (1, 2))]
 
 
-def choose(answer: Callable[[int, float, float, float], str]) -> None:
+@grader
+def choose(answer: Callable[[int, float, float, float], str]) -> Verdict:
     """Grade the choice between ring and tree on both sides of each crossing.
 
     Args:
@@ -74,35 +75,44 @@ def choose(answer: Callable[[int, float, float, float], str]) -> None:
 
     Exercise of the chapter *cost-of-talking*.
     """
-    wrong, total = [], 0
-    for ranks in COUNTS:
-        for size in _around(ranks):
-            total += 1
-            where = f"{ranks} ranks, {size:.0f} bytes, α = {ALPHA:g} and β = {BETA:g}"
-            ring, tree = _ring(ranks, size, ALPHA, BETA), _tree(ranks, size, ALPHA, BETA)
-            expected = "ring" if ring < tree else "tree"
-            given, problem = asked(answer, ranks, size, ALPHA, BETA)
-            if not problem and not (isinstance(given, str) and given in ("ring", "tree")):
-                problem = f"your answer is {given!r}, it should be 'ring' or 'tree'."
-            if problem:
-                print(f"Not yet. {where}: {problem}")
-                return
-            if given != expected:
-                wrong.append((given, where, ring, tree))
+    wrong, total = _wrong_choices(answer, ALPHA, BETA)
     if not wrong:
-        print(f"Correct: {total} of {total}, on both sides of every crossing.")
-        return
+        others = [each for network in OTHERS for each in _wrong_choices(answer, *network)[0]]
+        if not others:
+            return correct(f"{total} of {total}, on both sides of every crossing.")
+        given, where, ring, tree = others[0]
+        told = f"you say {given}; a ring takes {ring / tree:.3g} times as long as a tree"
+        return not_yet(f"{total} of {total} are right with α = {ALPHA:g} and β = {BETA:g}. {where}: {told}.")
     given, where, ring, tree = wrong[0]
     counted = f"{total - len(wrong)} of {total} are right. The first that is not: {where}"
     told = f"you say {given}; a ring takes {ring / tree:.3g} times as long as a tree"
-    print(f"Not yet. {counted}: {told}.{_why_choice(wrong)}")
+    return not_yet(f"{counted}: {told}.{_why_choice(wrong)}")
 
 
-def _around(ranks: int) -> list[float]:
+def _wrong_choices(answer: Callable, alpha: float, beta: float) -> tuple[list[tuple[str, str, float, float]], int]:
+    """Return the choices that are wrong for one network, and how many were asked for."""
+    wrong, total = [], 0
+    for ranks in COUNTS:
+        for size in _around(ranks, alpha, beta):
+            total += 1
+            where = f"{ranks} ranks, {size:.0f} bytes, α = {alpha:g} and β = {beta:g}"
+            ring, tree = _ring(ranks, size, alpha, beta), _tree(ranks, size, alpha, beta)
+            expected = "ring" if ring < tree else "tree"
+            given, problem = asked(answer, ranks, size, alpha, beta)
+            if not problem and not (isinstance(given, str) and given in ("ring", "tree")):
+                problem = f"your answer is {given!r}, it should be 'ring' or 'tree'."
+            if problem:
+                raise NotYet(f"{where}: {problem}")
+            if given != expected:
+                wrong.append((given, where, ring, tree))
+    return wrong, total
+
+
+def _around(ranks: int, alpha: float, beta: float) -> list[float]:
     """Return sizes on both sides of where ring and tree take equally long."""
     levels = (ranks - 1).bit_length()
     saved, extra = 2 * (ranks - 1) - 2 * levels, 2 * levels - 2 * (ranks - 1) / ranks
-    crossing = saved / extra * ALPHA / BETA
+    crossing = saved / extra * alpha / beta
     return [1e3, 1e5, 1e7] + [max(1e3, crossing * factor) for factor in (0.2, 0.8, 1.25)]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..grading import listed
+from ..verdict import NotYet, Verdict, correct, grader
 from ..worlds import Case, attempts, awkward, difference, sizes
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class Aim:
     payload: Sequence[int]
 
 
-def shift(answer: Callable[[Tensor, int], Tensor]) -> None:
+@grader
+def shift(answer: Callable[[Tensor, int], Tensor]) -> Verdict:
     """Grade a shift around the ring of ranks, in one message a rank.
 
     Args:
@@ -44,8 +46,7 @@ def shift(answer: Callable[[Tensor, int], Tensor]) -> None:
     Exercise of the chapter *point-to-point*.
     """
 
-    if not (tried := sizes()):
-        return
+    tried = sizes()
 
     def aim(case: Case, given: Sequence[Tensor]) -> Aim:
         by = case.arguments[0][1]
@@ -53,12 +54,11 @@ def shift(answer: Callable[[Tensor, int], Tensor]) -> None:
         wanted = [given[(rank - by) % case.size] for rank in range(case.size)]
         return Aim(wanted, [away] * case.size, [away * tensor.nbytes for tensor in given])
 
-    if (ranks := _graded(answer, list(_shifts()), aim)) is not None:
-        most = max(attempt.messages for attempt in ranks)
-        print(
-            f"Correct: with {listed(tried)} ranks every tensor arrived where it should. "
-            f"Messages a rank: yours {most}, par 1."
-        )
+    ranks = _last(answer, list(_shifts()), aim)
+    most = max(attempt.messages for attempt in ranks)
+    return correct(
+        f"with {listed(tried)} ranks every tensor arrived where it should. Messages a rank: yours {most}, par 1."
+    )
 
 
 def _shifts() -> Iterator[Case]:
@@ -73,7 +73,8 @@ def _shifted(case: Case, by: int) -> Case:
     return Case(case.size, tuple((tensor, by) for (tensor,) in case.arguments), f"by={by}, {case.words}")
 
 
-def hand_over(answer: Callable[[Tensor], Tensor]) -> None:
+@grader
+def hand_over(answer: Callable[[Tensor], Tensor]) -> Verdict:
     """Grade the passing of tensors whose length the receiver does not know.
 
     Args:
@@ -84,19 +85,17 @@ def hand_over(answer: Callable[[Tensor], Tensor]) -> None:
     Exercise of the chapter *point-to-point*.
     """
 
-    if not (tried := sizes()):
-        return
+    tried = sizes()
 
     def aim(case: Case, given: Sequence[Tensor]) -> Aim:
         wanted = [given[rank - 1] for rank in range(case.size)]
         return Aim(wanted, [2] * case.size, [tensor.nbytes + LENGTH_BYTES for tensor in given])
 
-    if (ranks := _graded(answer, list(_unequal(tried)), aim)) is not None:
-        most = max(attempt.messages for attempt in ranks)
-        print(
-            f"Correct: with {listed(tried)} ranks every tensor arrived, whatever its length. "
-            f"Messages a rank: yours {most}, par 2."
-        )
+    ranks = _last(answer, list(_unequal(tried)), aim)
+    most = max(attempt.messages for attempt in ranks)
+    return correct(
+        f"with {listed(tried)} ranks every tensor arrived, whatever its length. Messages a rank: yours {most}, par 2."
+    )
 
 
 def _unequal(tried: Sequence[int]) -> Iterator[Case]:
@@ -115,25 +114,20 @@ def _unequal(tried: Sequence[int]) -> Iterator[Case]:
                 yield Case(size, tuple((tensor,) for tensor in given), words)
 
 
-def _graded(
-    answer: Callable, cases: Sequence[Case], aim: Callable[[Case, Sequence[Tensor]], Aim]
-) -> list[Attempt] | None:
-    """Try an answer and print what is wrong; return what the ranks did in the last case where nothing is.
+def _last(answer: Callable, cases: Sequence[Case], aim: Callable[[Case, Sequence[Tensor]], Aim]) -> Sequence[Attempt]:
+    """Try an answer and return what the ranks did in the last case, where all are right.
 
     Tensors that are not contiguous come last: torch raises where an answer sends one, and an error ends a round
     before the values of its other cases could be compared.
     """
-    ranks = None
+    ranks: Sequence[Attempt] = ()
     for whole in (True, False):
         batch = [case for case in cases if all(tensor.is_contiguous() for tensor, *_ in case.arguments) is whole]
-        if (tried := attempts(answer, batch)) is None:
-            return None
-        for case, ranks in zip(batch, tried, strict=True):
+        for case, ranks in zip(batch, attempts(answer, batch), strict=True):
             given = [tensor for tensor, *_ in case.arguments]
             goal = aim(case, given)
             if told := _values(ranks, given, goal.wanted) or _score(ranks, goal):
-                print(f"Not yet. With {case}: {told}")
-                return None
+                raise NotYet(f"With {case}: {told}")
     return ranks
 
 

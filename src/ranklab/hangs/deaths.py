@@ -1,0 +1,69 @@
+"""Ranks whose processes have ended: how, in which line, and the likely cause.
+
+Pure: reads what the system, the ranks that are left and the dead rank's last words have told.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+
+from ..outcome import RankOutcome
+from ..system.backends import sent_too_much
+from . import mismatch
+from .evidence import inside
+
+ABORT = re.compile(r"what\(\):\s*(.+)")  # the message of a C++ exception that nobody caught
+
+
+def how(entry: RankOutcome, cell: str) -> str:
+    """Say how a process ended, and in which line.
+
+    Args:
+        entry: of the dead rank.
+        cell: text of the cell, "" where it was a program.
+    """
+    if entry.exit_code is None:
+        ended = "is lost: the controller no longer hears it"
+    elif entry.exit_code < 0:
+        names = {each.value: each.name for each in signal.Signals}  # without most of the real-time signals
+        ended = f"was killed by {names.get(-entry.exit_code, f'signal {-entry.exit_code}')}"
+    else:
+        ended = f"ended with exit status {entry.exit_code}"
+    lines = cell.splitlines()
+    if 0 < entry.last_line <= len(lines):
+        return f"{ended} in line {entry.last_line}:  {lines[entry.last_line - 1].strip()}"
+    return f"{ended}."
+
+
+def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell") -> tuple[str, str]:
+    """Return the likely cause of a death, and what to do about it; "" where nothing is known.
+
+    Args:
+        entry: of the dead rank.
+        outcomes: of all ranks.
+        what: what ran there, "cell" or "program".
+    """
+    differing = mismatch.find({other.rank: other.seen for other in outcomes if other.seen})
+    if differing is not None:
+        return f"{inside(differing.sentence)} {differing.cause}", differing.mend
+    if entry.memory:
+        return entry.memory, "use a smaller tensor, batch or model, fewer ranks, or a higher limit."
+    if told := sent_too_much(entry.last_words):
+        backend, sent, room = told
+        return (
+            f"another rank sent it {sent} bytes where it expected {room}: the tensors of one call differ "
+            f"in shape or type, and {backend.title} ends the process then.",
+            "make the tensors of that call equal in shape and type on all its ranks.",
+        )
+    if uncaught := ABORT.search(entry.last_words):
+        return f"compiled code ended the process: {uncaught[1].strip()}", ""
+    if entry.exit_code == -signal.SIGKILL:
+        return (
+            "something outside of it: kill -9, a batch system's limit, or the system when memory is short.",
+            f"see how much memory the {what} needs.",
+        )
+    if entry.exit_code == -signal.SIGSEGV:
+        return "compiled code used memory that is not its own.", ""
+    return "", ""

@@ -1,0 +1,144 @@
+"""Do chapters hold on a busy machine? ``python -m tests.benchmarks.steady --burners 8 --rounds 10 [chapter …]``.
+
+Executes each chapter and compares it with its stored outputs, as ``make test`` does, while other programs take the
+processors: ``--burners`` processes that compute without end, ``--beside`` another chapter that runs again and again,
+``--room`` notebooks that start ranks, hang and recover again and again. Prints for every chapter the runs, the failures
+and what failed. ``--together`` runs several chapters side by side, which is a load of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bookkit.chapters import named
+
+ROOT = Path(__file__).parents[2]
+NBVAL = ["-p", "bookkit.needs", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "-q", "--tb=short"]
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)::(?:ipynb::)?(Cell \d+)?", re.MULTILINE)
+REASON = re.compile(r"^(?:E   )?\s*((?:\w+Error|RankTimeout|Cell execution|Timeout)\b[^\n]{0,160})", re.MULTILINE)
+ROOM = """
+import os, sys
+sys.path[:0] = {paths!r}
+from support import Notebook
+notebook = Notebook()
+while True:
+    notebook.run("import ranklab\\nworld = ranklab.start(4)")
+    for _ in range(3):
+        notebook.px("import torch, torch.distributed as dist\\ndist.init_process_group('gloo')", "--timeout 120")
+        notebook.px("if dist.get_rank() == 0:\\n    dist.all_reduce(torch.ones(1))", "--timeout 2")
+    notebook.run("world.stop()")
+"""
+
+
+@contextmanager
+def running(command: list[str]):
+    """Keep a program running, started again where it ends, and end it afterwards."""
+    over = threading.Event()
+    current: list[subprocess.Popen] = []
+
+    def again() -> None:
+        while not over.is_set():
+            quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            current[:] = [subprocess.Popen(command, env=environment(), **quiet)]
+            current[0].wait()
+
+    thread = threading.Thread(target=again)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        while thread.is_alive():
+            for process in current:
+                process.kill()  # what it has started ends with it: that is a promise of ranklab
+            thread.join(0.2)
+
+
+def environment() -> dict[str, str]:
+    """Return the environment in which ``make test`` runs chapters."""
+    paths = [str(ROOT / "src"), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    fixed = {"IPP_NONINTERACTIVE": "1", "PYTHONHASHSEED": "0", "JUPYTER_PREFER_ENV_PATH": "1"}
+    return {**os.environ, **fixed, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def compare(chapter: str, seconds: int) -> tuple[float, str]:
+    """Execute a chapter once; return the seconds it took and what failed, "" where nothing did."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "pytest", *NBVAL, f"--nbval-cell-timeout={seconds}", chapter]
+    ran = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    took = time.monotonic() - began
+    if ran.returncode == 0:
+        return took, ""
+    cells = [cell or "collection" for _, cell in FAILED.findall(ran.stdout)]
+    reason = REASON.search(ran.stdout)
+    tail = ran.stdout.strip().splitlines()[-1:] or ["no output"]
+    return took, f"{cells[0] if cells else 'pytest'}: {reason[1] if reason else tail[0]}"
+
+
+def load(options: argparse.Namespace, stack: ExitStack) -> None:
+    """Start what takes the processors."""
+    for _ in range(options.burners):
+        stack.enter_context(running([sys.executable, "-c", "while True: pass"]))
+    for _ in range(options.room):
+        program = ROOM.format(paths=[str(ROOT / "tests")])
+        stack.enter_context(running([sys.executable, "-c", program]))
+    if options.beside:
+        beside = str(named(ROOT, [Path(options.beside)])[0])
+        stack.enter_context(running([sys.executable, "-m", "pytest", *NBVAL, beside]))
+
+
+def report(console: Console, runs: dict[str, list[tuple[float, str]]]) -> int:
+    """Print the table; return the number of failed runs."""
+    table = Table("chapter", "runs", "failed", "seconds", "what failed", title="Chapters on a busy machine")
+    failures = 0
+    for chapter, results in runs.items():
+        failed = [what for _, what in results if what]
+        failures += len(failed)
+        times = sorted(took for took, _ in results)
+        spread = f"{times[0]:.0f}–{times[-1]:.0f}" if times else ""
+        table.add_row(Path(chapter).stem, str(len(results)), str(len(failed)), spread, "\n".join(sorted(set(failed))))
+    console.print(table)
+    return failures
+
+
+def main() -> int:
+    """Run what the command line asks for; return 1 where a run failed."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("chapters", nargs="*", type=Path, help="all where none is given")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--burners", type=int, default=0, help="processes that compute without end")
+    parser.add_argument("--room", type=int, default=0, help="notebooks that start, hang and recover")
+    parser.add_argument("--beside", default="", help="a chapter that runs again and again")
+    parser.add_argument("--together", type=int, default=1, help="how many chapters run side by side")
+    parser.add_argument("--cell-seconds", type=int, default=300, help="limit of a cell, for nbval")
+    options = parser.parse_args()
+    chapters = [str(path) for path in named(ROOT, options.chapters)]
+    console = Console()
+    runs: dict[str, list[tuple[float, str]]] = {chapter: [] for chapter in chapters}
+
+    def one(chapter: str) -> None:
+        took, what = compare(chapter, options.cell_seconds)
+        runs[chapter].append((took, what))
+        console.print(f"{Path(chapter).stem}: {took:.0f} s, {what or 'as stored'}", highlight=False)
+
+    with ExitStack() as stack:
+        load(options, stack)
+        with ThreadPoolExecutor(options.together) as pool:
+            list(pool.map(one, chapters * options.rounds))
+    return int(bool(report(console, runs)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Every test gets its markers from what it starts, and a guard sees that it starts nothing else."""
+
+import os
+import signal
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from guard import sitecustomize as guard
+from starts import markers
+
+from bookkit.machine import places
+
+TESTS = Path(__file__).parent
+
+
+def pytest_configure(config):
+    """Let the guard look at what this process starts, and those below it."""
+    handle, caught = tempfile.mkstemp(prefix="ranklab-tests-")
+    os.close(handle)
+    config.add_cleanup(lambda: os.unlink(caught))
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's background job; what we start would inherit it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ[guard.CAUGHT], os.environ[guard.MAY] = caught, ""
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS / "guard"), os.environ.get("PYTHONPATH")]))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark each test, before pytest selects by ``-m``."""
+    for item in items:
+        path = item.path.relative_to(TESTS).as_posix()
+        for marker in sorted(markers(path, getattr(item, "originalname", item.name), item.fixturenames)):
+            item.add_marker(marker)
+
+
+def pytest_collection_finish():
+    """Let torch use one core of this worker's, for the others have work too."""
+    if "PYTEST_XDIST_WORKER" in os.environ and "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """With ``-n auto`` as many tests run at once as chapters would."""
+    return places()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Tell the guard which markers the test has."""
+    os.environ[guard.MAY] = " ".join(marker.name for marker in item.iter_markers())
+    try:
+        return (yield)
+    finally:
+        os.environ[guard.MAY] = ""
+
+
+def pytest_runtest_setup(item):
+    """Skip what needs hosts where this machine allows none."""
+    if item.get_closest_marker("hosts"):
+        from hosting import why_not
+
+        if reason := why_not():
+            pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Fail a test that swallowed what the guard said."""
+    try:
+        return (yield)
+    finally:
+        caught = Path(os.environ[guard.CAUGHT])
+        if said := caught.read_text():
+            caught.write_text("")
+            pytest.fail(said, pytrace=False)

@@ -1,0 +1,205 @@
+"""Waiting that knows the load: seconds count where the rank could have answered, and only then."""
+
+import concurrent.futures
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from ranklab.cells import asking
+from ranklab.system import patience, starving
+from ranklab.system.patience import Patience
+from ranklab.system.starving import Starvation, Times
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads Linux's table of threads")
+
+
+class Played:
+    """Processes that waited for a processor as long as a test says, on a clock of its own.
+
+    Attributes:
+        share: of the time in which a process waits, by process id.
+    """
+
+    def __init__(self, monkeypatch, **clock):
+        self.share: dict[int, float] = {}
+        self.now = self.looked = 0.0
+        monkeypatch.setattr(patience, "Starvation", lambda pids: self)
+        monkeypatch.setattr(patience.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(patience.time, "sleep", self.sleep)
+        monkeypatch.setattr(patience.concurrent.futures, "wait", lambda *_, timeout: self.sleep(timeout))
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def look(self):
+        elapsed, self.looked = self.now - self.looked, self.now
+        return elapsed, {pid: share * elapsed for pid, share in self.share.items()}
+
+
+@pytest.fixture
+def played(monkeypatch):
+    return Played(monkeypatch)
+
+
+def never():
+    return concurrent.futures.Future()
+
+
+def test_on_a_quiet_machine_patience_is_the_clock_on_the_wall(played):
+    assert Patience({0: 100}).wait({0: never()}, 1.0) is False
+    assert played.now == pytest.approx(1.0, abs=0.1)
+
+
+def test_a_rank_without_a_processor_is_waited_for(played):
+    played.share[100] = 0.9
+    Patience({0: 100}).wait({0: never()}, 1.0)
+    assert played.now == pytest.approx(10.0, abs=0.1)
+
+
+def test_what_an_answer_passes_on_its_way_may_be_without_one_too(played):
+    played.share[7] = 0.75
+    Patience({0: 100}, helpers=[7]).wait({0: never()}, 1.0)
+    assert played.now == pytest.approx(4.0, abs=0.1)
+
+
+def test_each_rank_has_its_own_time(played):
+    played.share[100] = 0.5
+    began = Patience({0: 100, 1: 101})
+    assert began.left([0, 1], 1.0) == 1.0
+    played.sleep(1.0)
+    assert began.left([1], 1.0) == 0.0
+    assert began.left([0, 1], 1.0) == pytest.approx(0.5)
+
+
+def test_patience_ends_at_the_ceiling_however_busy_the_machine_is(played):
+    played.share[100] = 1.0
+    Patience({0: 100}).wait({0: never()}, 1.0)
+    assert played.now == pytest.approx(patience.CEILING, abs=0.2)
+
+
+def test_replies_that_are_there_are_not_waited_for(played):
+    reply = never()
+    reply.set_result(1)
+    assert Patience({0: 100}).wait({0: reply}, 1.0) is True
+    assert played.now == 0
+
+
+@pytest.fixture
+def program():
+    """Start a Python program; it is killed at the end."""
+    started = []
+
+    def start(code, nice=0):
+        started.append(subprocess.Popen([sys.executable, "-c", code], preexec_fn=lambda: os.nice(nice)))
+        return started[-1].pid
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def watched(pid, seconds):
+    """Return the share of some seconds in which a process waited for a processor."""
+    follows = Starvation([pid])
+    elapsed = waited = 0.0
+    while elapsed < seconds:
+        time.sleep(0.1)
+        step, told = follows.look()
+        elapsed, waited = elapsed + step, waited + told[pid]
+    return waited / elapsed
+
+
+SPIN = "while True: pass"
+
+
+@LINUX
+def test_one_of_many_on_one_processor_waits_most_of_the_time(program):
+    core = min(os.sched_getaffinity(0))
+    crowd = [program(f"import os; os.sched_setaffinity(0, {{{core}}})\n{SPIN}") for _ in range(6)]
+    while any(psutil.Process(pid).cpu_affinity() != [core] for pid in crowd):
+        time.sleep(0.05)
+    assert watched(crowd[0], 2.0) > 0.5
+
+
+@LINUX
+def test_a_process_that_sleeps_waits_for_no_processor(program):
+    pid = program("import time; time.sleep(600)")
+    while psutil.Process(pid).status() != psutil.STATUS_SLEEPING:
+        time.sleep(0.05)
+    assert watched(pid, 1.0) < 0.5
+
+
+@LINUX
+def test_a_process_that_was_stopped_waits_for_no_processor(program):
+    pid = program(SPIN)
+    os.kill(pid, signal.SIGSTOP)
+    while psutil.Process(pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.05)
+    assert watched(pid, 1.0) < 0.2
+
+
+def test_a_process_that_has_ended_never_waits():
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    assert Starvation([process.pid]).look()[1] == {process.pid: pytest.approx(0.0, abs=0.5)}
+
+
+def test_a_thread_that_was_ready_all_the_time_and_never_let_has_waited_all_of_it():
+    before = Times(ran=5, waited=7, ready=True)
+    assert starving._waited(before, before, 0.1) == 0.1
+    assert starving._waited(before._replace(ready=False), before, 0.1) == 0.0
+    # What it waited is told when it is let, and may be more than passed since the last look.
+    assert starving._waited(Times(6, 10**9, True), before, 0.1) == 0.1
+
+
+@pytest.mark.parametrize(("idle", "load", "share"), [(30, 64, 0), (0, 8, 0.75), (0, 1, 0)])
+def test_without_linux_the_load_of_the_machine_has_to_do(monkeypatch, idle, load, share):
+    monkeypatch.setattr(starving, "_is_told", lambda: False)
+    monkeypatch.setattr(starving, "_idle_share", lambda: idle / 100)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0, 0))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    elapsed, waited = Starvation([1]).look()
+    assert waited[1] == pytest.approx(share * elapsed)
+
+
+class Silent:
+    """Processes whose watchdogs take so many seconds to answer."""
+
+    def __init__(self, after):
+        self.ready = time.monotonic() + after
+
+    def pid(self, rank):
+        return os.getpid()
+
+    def ask(self, rank, question, timeout):
+        time.sleep(max(0, min(timeout, self.ready - time.monotonic())))
+        return {"busy": True} if time.monotonic() >= self.ready else None
+
+
+def test_a_watchdog_that_has_no_processor_is_asked_again(monkeypatch):
+    monkeypatch.setattr(Starvation, "look", lambda self: (0.0, {}))
+    assert asking.ask(Silent(1.5), 0, "where") == {"busy": True}
+
+
+def test_a_watchdog_that_had_one_and_says_nothing_is_silent():
+    began = time.monotonic()
+    assert asking.ask(Silent(60), 0, "where") is None
+    assert time.monotonic() - began < 30
+
+
+def test_nobody_is_asked_again_where_nobody_listens():
+    class Gone:
+        asked = 0
+
+        def ask(self, *_):
+            self.asked += 1
+
+    gone = Gone()
+    assert asking.ask(gone, 0, "where") is None
+    assert gone.asked == 1
