@@ -9,7 +9,7 @@ from typing import Any
 
 from ..system.gpus import visible_gpu_names
 from ..system.ports import reserve_port
-from .meeting import open_store, watch_cells
+from .meeting import open_store
 
 _port: socket.socket | None = None  # held until another is asked for: other programs do not get it
 
@@ -24,7 +24,6 @@ def greet() -> int:
     shell = get_ipython()
     shell.watchdog.settle()
     open_store()
-    watch_cells(shell)
     return int(os.environ["RANK"])
 
 

@@ -1,23 +1,38 @@
-"""The place where ranks meet, opened before they come. Runs inside rank 0.
+"""The place where ranks meet: opened before they come, and a new one for each group. Runs inside a rank.
 
 ``dist.init_process_group()`` makes rank 0 serve a ``TCPStore`` at ``MASTER_PORT``. A rank that calls a moment earlier
 is refused, and torch lets it wait about half a second before it calls again (``ExponentialBackoffWithJitter`` in
 torch/csrc/distributed/c10d/Backoff.cpp, 2.13). Here the store is opened beforehand, in the same process and shared
 with the reader's call by torch itself (``multi_tenant``: one server a port and process). It listens on the loopback
 interface only, where a store that torch opens listens on all.
+
+A store has to end with the group that met in it, because the next group would find the addresses of the last one
+there. So torch's table of ways to meet (``_rendezvous_handlers`` in torch/distributed/rendezvous.py, 2.13) gets what
+happens around each meeting: ours lets go as soon as the reader's own store shares the server, and a rank that comes
+back before rank 0 has left the last group waits for the new server rather than meet in the old one, as a rank of a
+bare program would.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import socket
 import sys
-import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-LOOK = 0.005  # seconds; making a process group takes longer
+Meeting = tuple[Any, int, int]  # a store, a rank and a world size
+PATIENCE = timedelta(minutes=30)  # of torch
+MOMENT = 0.05  # seconds; a server that ends closes its connections first and its port a moment later
+WAYS = ("env", "tcp")  # the ways to meet that lead to a TCPStore
 _store: Any = None
+# Where this rank has met last, and a connection to the store there that says nothing and hears the store end.
+_line: tuple[str, socket.socket] | None = None
 
 
 def open_store() -> None:
@@ -25,9 +40,11 @@ def open_store() -> None:
     global _store
     _store = None
     distributed = sys.modules.get("torch.distributed")
-    if os.environ["RANK"] != "0" or distributed is None or not distributed.is_available():
+    if distributed is None or not distributed.is_available():
         return
-    _store = serve_store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+    _attend_meetings()
+    if os.environ["RANK"] == "0":
+        _store = serve_store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 
 
 def serve_store(host: str, port: int) -> Any:
@@ -72,36 +89,55 @@ def _close(descriptor: int, inode: int) -> None:
             os.close(descriptor)
 
 
-def watch_cells(shell) -> None:
-    """Let the store go as soon as a process group of the reader's uses it.
+def _attend_meetings() -> None:
+    """Be there whenever this rank looks for the others; torch does the looking."""
+    # Not by its dotted name: torch.distributed has a function of that name.
+    handlers = sys.modules["torch.distributed.rendezvous"]._rendezvous_handlers
+    for way in WAYS:
+        if not hasattr(handlers[way], "__wrapped__"):
+            handlers[way] = _attended(handlers[way])
 
-    It has to end with that group: the next group would find the keys of the last one in it. A cell can make and
-    destroy a group, so waiting for its end would be too late.
+
+def _attended(meet: Callable[..., Iterator[Meeting]]) -> Callable[..., Iterator[Meeting]]:
+    """Return one of torch's ways to meet, with our store ending in time and each group meeting in a store of its own.
 
     Args:
-        shell: the rank's IPython shell.
+        meet: yields where the group meets; called with a URL and a timeout.
     """
-    over = threading.Event()
 
-    def look() -> None:
-        while _store is not None and not over.wait(LOOK):
-            _let_go()
+    @functools.wraps(meet)
+    def attended(url: str, **options: Any) -> Iterator[Meeting]:
+        global _store
+        try:
+            found = next(meet(url, **options)) if _serves(url) else _meet_anew(meet, url, options)
+        finally:
+            _store = None  # the reader's own store shares the server by now, or there is no meeting
+        yield found
 
-    def begin(*_: object) -> None:
-        if _store is not None:
-            over.clear()
-            threading.Thread(target=look, daemon=True, name="meeting").start()
-
-    def end(*_: object) -> None:
-        over.set()
-        _let_go()
-
-    shell.events.register("pre_run_cell", begin)
-    shell.events.register("post_run_cell", end)
+    return attended
 
 
-def _let_go() -> None:
-    global _store
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is not None and distributed.is_initialized():
-        _store = None
+def _serves(url: str) -> bool:
+    """Say whether this rank is the one that serves the store."""
+    told = parse_qs(urlsplit(url).query).get("rank", [os.environ.get("RANK", "")])
+    return told[0] == "0"
+
+
+def _meet_anew(meet: Callable[..., Iterator[Meeting]], url: str, options: dict[str, Any]) -> Meeting:
+    """Meet when the store of the last meeting at the same place has ended."""
+    global _line
+    parts = urlsplit(url)
+    place = parts.netloc or f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+    last, line = _line or ("", None)
+    if line is not None:
+        # The line can have been cut; and rank 0 can keep its store though it has left the group.
+        with contextlib.suppress(OSError), line:
+            line.settimeout(options.get("timeout", PATIENCE).total_seconds())
+            if last == place:
+                line.recv(1)
+                time.sleep(MOMENT)
+    _line = None
+    found = next(meet(url, **options))
+    with contextlib.suppress(OSError):  # rank 0 has given up already
+        _line = place, socket.create_connection((found[0].host, found[0].port))
+    return found

@@ -20,7 +20,7 @@ PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
 PEERS = ("src", "dst", "group_src", "group_dst")
 DEPTH = 8
-WRAPPERS = {"torch.distributed.c10d_logger", "contextlib", "functools"}
+WRAPPERS = {"torch.distributed.c10d_logger", "contextlib", "functools", "ranklab.rank.meeting"}
 
 
 def cut_traceback(error: BaseException, seen: frozenset[int] = frozenset()) -> list[str]:
