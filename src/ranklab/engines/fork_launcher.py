@@ -1,24 +1,12 @@
-"""A launcher for ipyparallel whose engines are ranks forked from one process that has imported torch.
-
-Registered as ``ranklab`` in the group ``ipyparallel.engine_launchers``, so that ``ipp.Cluster(engines="ranklab")``
-works without the rest of this package. From outside it behaves as ipyparallel's ``LocalEngineSetLauncher``.
-"""
+"""A launcher for ipyparallel whose engines are ranks forked from one process that has imported torch."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
-import tempfile
-from pathlib import Path
 
-from traitlets import Any, Integer, Unicode
+from traitlets import Any
 
-from ..layout import LOOPBACK, places
-from ..system.backends import interfaces
-from ..system.deadman import HOME
-from ..system.ports import reserve_port
-from .forking import Fork, Server
+from .forking import Fork
 from .launcher import RankLauncher, RankSetLauncher
 
 # The server is the nanny of all its ranks; ipyparallel would start one more process for every engine.
@@ -42,7 +30,7 @@ class ForkLauncher(RankLauncher):
             argv=[*self.cluster_args, *self.engine_args, NO_NANNY],
             log=self.output_file,
             cwd=self.work_dir,
-            engine=self.parent.only_engine(self),
+            engine=int(self.identifier),
         )
         loop = self.loop  # looked up here: the callbacks run in the thread that listens to the server
         self.notify_start(self.fork)
@@ -66,9 +54,7 @@ class ForkLauncher(RankLauncher):
 
     def signal(self, sig: int) -> None:
         """Send a signal through the server, which knows whether the process id still is this process's."""
-        if self.fork is None:  # made by from_dict
-            super().signal(sig)
-        elif self.exit_code is None:
+        if self.exit_code is None:
             self.parent.server.signal(self.fork, sig)
 
     async def join(self, timeout: float | None = None) -> None:
@@ -77,28 +63,22 @@ class ForkLauncher(RankLauncher):
         Raises:
             TimeoutError: it has not, within ``timeout`` seconds.
         """
-        if self.fork is None:
-            return await super().join(timeout)
         await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self.fork.ended)), timeout)
-        return None
 
     def poll(self) -> int | None:
         """Return the exit status, or None while the process runs."""
-        return super().poll() if self.fork is None else self.exit_code
+        return self.exit_code
 
 
 class ForkSetLauncher(RankSetLauncher):
     """Starts ranks by forking one process that has imported torch.
 
     Attributes:
-        server: the fork server; where none is given the set starts its own, which ends with its last rank.
+        server: the fork server, which has imported torch.
     """
 
     launcher_class = ForkLauncher
     server = Any(help="The fork server.")
-    server_pid = Integer(-1).tag(to_dict=True)
-    home = Unicode(help="Private folder of this set, where it has made one.").tag(to_dict=True)
-    _port = None
 
     async def start(self, n: int) -> list[int]:
         """Fork ranks 0 … n − 1.
@@ -107,50 +87,10 @@ class ForkSetLauncher(RankSetLauncher):
             The process id of each rank, in rank order.
 
         Raises:
-            RanklabError: torch cannot be imported, or the system refused a process.
+            RanklabError: the system refused a process, or the server has ended.
         """
         self.n = n
-        if not self.environments:
-            self._stand_alone()
-        self.server_pid = self.server.pid
         forks = [self.start_rank(rank) for rank in range(n)]
-        try:
-            pids = [await asyncio.wrap_future(fork.pid) for fork in forks]
-        except BaseException:
-            self._finish()
-            raise
+        pids = [await asyncio.wrap_future(fork.pid) for fork in forks]
         self.notify_start(pids)
         return pids
-
-    def only_engine(self, launcher: ForkLauncher) -> int | None:
-        """Return the id that the hub will give this rank, where no other engine can have it."""
-        return int(launcher.identifier) if not self.home else None
-
-    def _stand_alone(self) -> None:
-        """Make what the rest of ranklab would have given: a folder, a port, environments and a server."""
-        self.home = tempfile.mkdtemp(prefix="ranklab-")
-        self._port = reserve_port()
-        port = self._port.getsockname()[1]
-        common = {HOME: self.home}
-        common |= {name: os.environ.get(name, value) for name, value in interfaces(LOOPBACK).items()}
-        self.environments = [place.environment("127.0.0.1", port) | common for place in places([self.n])]
-        log = Path(self.home, "fork-server.log")
-        self.server = Server({HOME: self.home, **self.environment}, log, outlive=True)
-
-    async def stop(self) -> None:
-        """End all ranks, and the server where it is this set's own."""
-        await super().stop()
-        self._finish()
-
-    def notify_stop(self, data: dict) -> dict:
-        """Say that the last rank has ended."""
-        self._finish()
-        return super().notify_stop(data)
-
-    def _finish(self) -> None:
-        if self.home:
-            if self.server is not None:
-                self.server.end()
-            if self._port is not None:
-                self._port.close()
-            shutil.rmtree(self.home, ignore_errors=True)

@@ -16,7 +16,7 @@ from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 
 from ..errors import RanklabError
-from ..system.deadman import OUTLIVE, OWNER
+from ..system.deadman import OWNER
 
 SERVER_CMD = [sys.executable, "-m", "ranklab.engines.forkserver"]
 END_PATIENCE = 2.0
@@ -47,14 +47,13 @@ class Server:
     Args:
         environment: added to this process's environment.
         log: file that gets what the server writes to its standard error.
-        outlive: let ranks go on when this process has gone.
 
     Attributes:
         ready: a future of what the server says about itself; raises RanklabError where it cannot import what ranks
             need.
     """
 
-    def __init__(self, environment: dict[str, str], log: Path, outlive: bool = False) -> None:
+    def __init__(self, environment: dict[str, str], log: Path) -> None:
         self.ready: Future[dict] = Future()
         self._numbers = itertools.count()
         self._forks: dict[int, Fork] = {}
@@ -62,7 +61,7 @@ class Server:
         self._log = log
         with open(log, "ab") as errors:
             self._process = subprocess.Popen(
-                [*SERVER_CMD, *([OUTLIVE] if outlive else [])],
+                SERVER_CMD,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,

@@ -22,15 +22,12 @@ import selectors
 import shutil
 import signal
 import sys
-import time
 import traceback
 from dataclasses import dataclass, field
 
 from ..errors import one_line
-from ..system.deadman import HOME, OUTLIVE, OWNER, PERIOD
+from ..system.deadman import HOME, OWNER, PERIOD
 from .preload import preload
-
-MESSAGE_PATIENCE = 0.5  # seconds until a message to the hub counts as undeliverable
 
 
 @dataclass
@@ -46,19 +43,13 @@ class Child:
 
 
 class ForkServer:
-    """Forks ranks, signals them, and tells how they ended.
+    """Forks ranks, signals them, and tells how they ended."""
 
-    Args:
-        outlive: see :data:`OUTLIVE`.
-    """
-
-    def __init__(self, outlive: bool) -> None:
-        self._outlive = outlive
+    def __init__(self) -> None:
         self._owner = int(os.environ[OWNER])
         self._children: dict[int, Child] = {}  # by process id
         self._messengers: set[int] = set()
         self._unread = b""
-        self._had_children = False
         self._selector = selectors.DefaultSelector()
         self._woken, wake = os.pipe()
         for descriptor in (self._woken, wake):
@@ -76,9 +67,7 @@ class ForkServer:
         while self._running:
             for key, _ in self._selector.select(PERIOD):
                 key.data()
-            if not self._outlive and os.getppid() != self._owner:
-                self._running = False
-            if self._outlive and self._had_children and not self._children:
+            if os.getppid() != self._owner:
                 self._running = False
         self._kill_all()
 
@@ -86,7 +75,7 @@ class ForkServer:
         data = os.read(0, 1 << 16)
         if not data:
             self._selector.unregister(0)
-            self._running = self._outlive and bool(self._children)
+            self._running = False
             return
         *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
@@ -119,7 +108,6 @@ class ForkServer:
         connection = request["environment"].get("IPP_CONNECTION_INFO", "")
         child = Child(request["fork"], pid, report, request["engine"], connection)
         self._children[pid] = child
-        self._had_children = True
         self._selector.register(report, selectors.EVENT_READ, lambda: self._hear(child))
         _say({"forked": child.number, "pid": pid})
 
@@ -200,11 +188,6 @@ class ForkServer:
             os.close(descriptor)
 
     def _kill_all(self) -> None:
-        if self._outlive:  # others may go on using the hub; where the world ends nobody needs the messages
-            patience = time.monotonic() + MESSAGE_PATIENCE
-            while self._messengers and time.monotonic() < patience:
-                self._selector.select(PERIOD)
-                self._reap()
         for pid in self._messengers:
             _kill(pid, signal.SIGKILL, group=False)
             os.waitpid(pid, 0)
@@ -243,7 +226,7 @@ def main() -> int:
     # Objects that the collector never looks at again are never written to, so ranks keep sharing their memory.
     gc.freeze()
     gc.enable()
-    server = ForkServer(outlive=OUTLIVE in sys.argv)
+    server = ForkServer()
     _say({"ready": state})
     server.serve()
     return 0

@@ -14,7 +14,6 @@ import time
 
 OWNER = "RANKLAB_OWNER"
 HOME = "RANKLAB_HOME"
-OUTLIVE = "--outlive"  # ranks go on when the process that started us has gone; we go when the last rank has gone
 PERIOD = 0.5
 
 

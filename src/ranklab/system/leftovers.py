@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 
-from .deadman import HOME, OUTLIVE, OWNER
+from .deadman import HOME, OWNER
 
 PREFIX = "ranklab-"
 OWNER_FILE = "owner"
@@ -39,8 +39,7 @@ def processes() -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # another user's, or just gone
-            # Ranks of a cluster that ipyparallel has started itself go on without their starter, on purpose.
-            if _is_ours(process) and OUTLIVE not in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
+            if _is_ours(process) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
 
