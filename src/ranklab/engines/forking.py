@@ -81,17 +81,15 @@ class Server:
         """Whether the server's process has ended."""
         return self._process.poll() is not None
 
-    def fork(
-        self, environment: dict[str, str], argv: list[str], log: str, cwd: str = "", engine: int | None = None
-    ) -> Fork:
+    def fork(self, environment: dict[str, str], argv: list[str], log: str, engine: int, cwd: str = "") -> Fork:
         """Ask for a process; does not wait for it.
 
         Args:
             environment: the whole environment of the process.
             argv: arguments of the engine.
             log: file for its standard output and error.
+            engine: the id that it will ask ipyparallel's hub for.
             cwd: its working folder; this process's where nothing is said.
-            engine: the id it will ask ipyparallel's hub for, where no other engine can have it.
         """
         fork = Fork(next(self._numbers))
         self._forks[fork.number] = fork

@@ -6,8 +6,8 @@ context and never asks CUDA for anything, so that a fork of it is as good as a f
 torch. It is also the nanny of its ranks: when one ends it reports how, and tells ipyparallel's hub, as
 ``ipyparallel/engine/nanny.py`` (9.2) does with one more process for every engine.
 
-Requests: ``{"fork": n, "environment": {…}, "argv": […], "log": path, "cwd": path, "engine": id or null}``, where n is
-any number that was not used before; ``{"signal": n, "number": 9}``; ``{"end": true}``.
+Requests: ``{"fork": n, "environment": {…}, "argv": […], "log": path, "cwd": path, "engine": id}``, where n is any
+number that was not used before and id the engine's at the hub; ``{"signal": n, "number": 9}``; ``{"end": true}``.
 Reports: ``{"ready": {…}}`` or ``{"failed": sentence}``; ``{"forked": n, "pid": pid}`` or
 ``{"refused": n, "why": sentence}``; ``{"exited": n, "code": −9}``.
 """
@@ -23,7 +23,7 @@ import shutil
 import signal
 import sys
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import one_line
 from ..system.deadman import HOME, OWNER, PERIOD
@@ -36,10 +36,8 @@ class Child:
 
     number: int
     pid: int
-    report: int  # the reading end of the pipe on which the rank tells its engine id
-    engine: int | None
+    engine: int
     connection: str
-    heard: bytes = field(default=b"")
 
 
 class ForkServer:
@@ -74,7 +72,6 @@ class ForkServer:
     def _read_requests(self) -> None:
         data = os.read(0, 1 << 16)
         if not data:
-            self._selector.unregister(0)
             self._running = False
             return
         *lines, self._unread = (self._unread + data).split(b"\n")
@@ -89,7 +86,6 @@ class ForkServer:
 
     def _fork(self, request: dict) -> None:
         try:
-            report, tell = os.pipe()
             pid = os.fork()
         except OSError as error:  # no memory, no processes or no descriptors left
             _say({"refused": request["fork"], "why": f"the system refused another process: {error.strerror}"})
@@ -97,28 +93,16 @@ class ForkServer:
         if pid == 0:
             # Whatever happens from here on must not return into the server's loop.
             try:
-                os.close(report)
                 self.forget()
                 from ..rank import forked
 
-                forked.become_rank(request, tell)
+                forked.become_rank(request)
             finally:
                 os._exit(1)
-        os.close(tell)
         connection = request["environment"].get("IPP_CONNECTION_INFO", "")
-        child = Child(request["fork"], pid, report, request["engine"], connection)
+        child = Child(request["fork"], pid, request["engine"], connection)
         self._children[pid] = child
-        self._selector.register(report, selectors.EVENT_READ, lambda: self._hear(child))
         _say({"forked": child.number, "pid": pid})
-
-    def _hear(self, child: Child) -> None:
-        """Read the engine id that a rank got from the hub; end of file where it will tell no more."""
-        data = os.read(child.report, 64)
-        child.heard += data
-        if not data:
-            self._selector.unregister(child.report)
-        if child.heard.endswith(b"\n"):
-            child.engine = int(child.heard)
 
     def _signal(self, number: int, which: int) -> None:
         # A child that has not been waited for keeps its process id, so this cannot reach a stranger.
@@ -141,29 +125,20 @@ class ForkServer:
             self._messengers.discard(pid)
             child = self._children.pop(pid, None)
             if child is not None:
-                self._hear_last(child)
                 _say({"exited": child.number, "code": os.waitstatus_to_exitcode(status)})
                 self._tell_hub(child)
-
-    def _hear_last(self, child: Child) -> None:
-        os.set_blocking(child.report, False)
-        with contextlib.suppress(BlockingIOError, KeyError):
-            self._hear(child)
-        with contextlib.suppress(KeyError):  # unregistered already, at end of file
-            self._selector.unregister(child.report)
-        os.close(child.report)
 
     def _tell_hub(self, child: Child) -> None:
         """Send a messenger that tells the hub this engine has gone, so that what was asked of it fails at once.
 
         A process of its own, because a ZeroMQ context has threads, and this process must have none when it forks.
         """
-        if child.engine is None or not child.connection:
-            return  # the hub does not know it by name; its heart monitor notices
+        if not child.connection:
+            return  # there is no hub
         try:
             pid = os.fork()
         except OSError:
-            return  # as above: later, but not never
+            return  # its heart monitor notices: later, but not never
         if pid:
             self._messengers.add(pid)
             return
@@ -184,7 +159,7 @@ class ForkServer:
         """Close what a child must not share with the server."""
         signal.set_wakeup_fd(-1)
         self._selector.close()
-        for descriptor in (self._woken, self._wake, *(child.report for child in self._children.values())):
+        for descriptor in (self._woken, self._wake):
             os.close(descriptor)
 
     def _kill_all(self) -> None:

@@ -33,7 +33,6 @@ class RankEngine(IPEngine):
 
     name = "ipengine"
     out_stream_factory = Type(RankStream, config=True)
-    registered = None  # called with the engine's id, where somebody wants to know it
 
     async def complete_registration(self, *args, **kwargs) -> None:
         """Register, then prepare the shell that ipyparallel has made on the way."""
@@ -46,8 +45,6 @@ class RankEngine(IPEngine):
             enter_network(int(os.environ[HOST]))
         if not self.enable_nanny:
             self.kernel.control_handlers["signal_request"] = self._signal_request
-        if self.registered is not None:
-            self.registered(self.id)
 
     def _signal_request(self, stream, ident, parent) -> None:
         """Signal this process for ``client.send_signal``; ipyparallel leaves that to the nanny we do without.

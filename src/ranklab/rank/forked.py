@@ -18,12 +18,11 @@ from ..lab.namespaces import HOST, HOST_ETC, enter_user
 from ..system.deadman import OWNER, watch_owner
 
 
-def become_rank(request: dict, report: int) -> None:
+def become_rank(request: dict) -> None:
     """Turn this fork into a rank; ends the process, never returns.
 
     Args:
         request: what the server was asked: environment, argv, log and cwd.
-        report: file descriptor on which the engine id is told.
     """
     code = 1
     try:
@@ -41,7 +40,7 @@ def become_rank(request: dict, report: int) -> None:
         watch_owner()
         _own_randomness()
         _own_torch()
-        code = _run_engine(request["argv"], report)
+        code = _run_engine(request["argv"])
     except BaseException:
         traceback.print_exc()
     finally:
@@ -117,14 +116,9 @@ def _cores() -> int:
     return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
 
 
-def _run_engine(argv: list[str], report: int) -> int:
+def _run_engine(argv: list[str]) -> int:
     from .engine import RankEngine
 
-    def tell(engine: int) -> None:
-        os.write(report, b"%d\n" % engine)
-        os.close(report)
-
-    RankEngine.registered = staticmethod(tell)
     try:
         RankEngine.launch_instance(argv=argv)
     except SystemExit as end:
