@@ -53,7 +53,7 @@ endif
 endif
 
 quick: environment ## Run the tests that start no rank, no host and no browser.
-	@$(PYTEST) $(PARALLEL) -q -m "$(QUICK)" $(TESTS)
+	@$(PYTEST) -n auto --dist worksteal -q -m "$(QUICK)" $(TESTS)
 
 book: environment ## Build the site from the stored outputs; no rank is started.
 	@exec $(RUN) -m bookkit build

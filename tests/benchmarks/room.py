@@ -83,6 +83,7 @@ class Notebook:
     def prepare(self) -> None:
         """Set what a hang must not lose."""
         self.told["prepared"] = self.run(PREPARE)
+        self.told["mb"] = _megabytes()
 
     def hang(self) -> None:
         """Let three ranks wait for ever; how long the notebook waits beyond the deadline is what recovery takes."""
@@ -98,7 +99,6 @@ class Notebook:
         together = self.run(TOGETHER)
         self.told["together"] = self._pull("total") == [RANKS] * RANKS
         self.told["again"] = f"{asked}\n{together}"
-        self.told["mb"] = _megabytes()
 
     def answer(self) -> None:
         """Hand in the right answer of an exercise."""

@@ -23,6 +23,7 @@ TESTS = Path(__file__).parents[1]
         ("/usr/bin/chromium --headless", "site"),
         ("python -m bookkit.leash jupyter_book.cli.main:main build source", "build"),
         ("python -m pip wheel .", "build"),
+        ("python -c ranklab.start(2)", "ranks"),
         ("python -m ranklab doctor", None),
         ("python -m ipykernel_launcher -f connection.json", None),
         ("ls book", None),

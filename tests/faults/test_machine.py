@@ -141,8 +141,8 @@ def test_the_reader_presses_stop(notebook, figures, interruptible):
         return frame is not None and frame.f_locals["replies"][1].done()
 
     def others_wait() -> bool:
-        places = [world.processes.ask(rank, "where") or {"call": ""} for rank in range(notebook.size) if rank != 1]
-        return all(place["call"].endswith("all_reduce") for place in places)
+        told = [world.processes.ask(rank, "where") for rank in range(notebook.size) if rank != 1]
+        return all(state is not None and state.call.endswith("all_reduce") for state in told)
 
     def press() -> None:
         while not (notebook_waits_for_the_others_only() and others_wait()):
@@ -195,7 +195,7 @@ def test_a_second_press_while_ranks_are_freed_changes_nothing(notebook, monkeypa
         return ended
 
     def press() -> None:
-        while not str((world.processes.ask(0, "where") or {}).get("call")).endswith("all_reduce"):
+        while (state := world.processes.ask(0, "where")) is None or not state.call.endswith("all_reduce"):
             time.sleep(0.01)
         pressed.append("first")
         os.kill(os.getpid(), signal.SIGINT)
@@ -242,6 +242,7 @@ def test_while_a_cell_runs_the_display_says_where_each_rank_is(notebook, monkeyp
     assert "waits in all_reduce, collective" in first
     assert "begun" in first
     assert "waits in all_reduce" in shown[0]["text/html"]
+    assert shown[-1]["text/plain"] == f"freeing {others}, which takes a while on a busy machine"
 
 
 @pytest.mark.parametrize("who", ["controller", "fork server"])

@@ -23,6 +23,10 @@ def kind_of(words):
         words: the program and its arguments.
     """
     program = os.path.basename(words[0])
+    if "-c" in words:  # of Python, whose environment may not lead here
+        written = words[-1]
+        words = [*words, *(["-m", "ranklab.lab."] if "ranklab.hosts(" in written else [])]
+        words += ["-m", "ranklab."] if "ranklab.start(" in written or "ranklab.torchrun(" in written else []
     if _module(words, "ranklab.lab."):
         return "hosts"
     if RANKS & {os.path.basename(word) for word in words[:4]} or _module(

@@ -131,11 +131,11 @@ def test_batch_statistics(notebook, capsys, answer, sentence):
         ),
         (
             lambda steps, micro, buffers: (steps * micro, steps * buffers + 2 * (steps > 1)),
-            "With steps=2, micro=4, buffers=False: you say 8 calls of all_reduce, DDP made 2.",
+            "With steps=1, micro=4, buffers=True: you say 4 calls of all_reduce, DDP made 1.",
         ),
         (
             lambda steps, micro, buffers: (steps, steps * micro * buffers + 2 * (steps > 1)),
-            "With steps=3, micro=3, buffers=True: you say 11 calls of broadcast, DDP made 5.",
+            "With steps=1, micro=4, buffers=True: you say 4 calls of broadcast, DDP made 1.",
         ),
         (
             lambda steps, micro, buffers: (steps, steps * buffers + 2 * (steps * micro > 1)),

@@ -4,6 +4,7 @@ import pytest
 from support import started
 
 from ranklab import check
+from ranklab.check.launching import from_spawn_to_torchrun
 
 
 @pytest.fixture(scope="module")
@@ -130,19 +131,6 @@ def test_node_commands(uneven, capsys, answer, sentence):
             "On rank 1, rank and world size are (1, 3); your answer is (0, 3).",
         ),
         (
-            lambda environ: (
-                (
-                    int(environ.get("RANK", 0)),
-                    int(environ.get("GROUP_RANK", 0))
-                    + int(environ.get("LOCAL_WORLD_SIZE", 1))
-                    + (environ.get("RANK") < "2"),
-                )
-                if "RANK" in environ
-                else (0, 1)
-            ),
-            "On rank 5 of two nodes, rank and world size are (5, 8); your answer is (5, 5).",
-        ),
-        (
             lambda environ: (int(environ.get("RANK", 0)), int(environ.get("GROUP_WORLD_SIZE", 1))),
             "On rank 0, rank and world size are (0, 3); your answer is (0, 2).",
         ),
@@ -161,3 +149,17 @@ def test_node_commands(uneven, capsys, answer, sentence):
 )
 def test_who_am_i(uneven, capsys, answer, sentence):
     assert sentence in verdict(capsys, check.who_am_i, answer)
+
+
+def test_local_numbers_are_no_global_ones(monkeypatch, capsys):
+    """Where all ranks that run stand on one node, they are the same there."""
+    monkeypatch.setattr(from_spawn_to_torchrun, "on_ranks", lambda ask, answer: [ask(answer)])
+    for name in from_spawn_to_torchrun.TOLD:
+        monkeypatch.setenv(name, str(int(name.endswith("SIZE"))))
+
+    def local(environ):
+        return int(environ.get("LOCAL_RANK", 0)), int(environ.get("LOCAL_WORLD_SIZE", 1))
+
+    check.who_am_i(local)
+    sentence = "Not yet. On rank 5 of two nodes, rank and world size are (5, 8); your answer is (1, 4).\n"
+    assert capsys.readouterr().out == sentence

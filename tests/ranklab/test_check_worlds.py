@@ -118,7 +118,6 @@ def told(answer, size):
 def second(monkeypatch):
     """A second, in which an answer has to come back."""
     monkeypatch.setattr(grading, "DEADLINE", 1.0)
-    monkeypatch.setattr(worlds, "PREPARING", 60)
 
 
 def test_an_answer_that_waits_is_told_and_the_group_is_there_again(notebook, second):

@@ -166,21 +166,37 @@ def test_how_ranks_ended_is_told(four):
     time.sleep(0.2)
     four.signal(1, signal.SIGKILL)
     with pytest.raises(Exception, match="Engine 1 died"):
-        sleep.get(timeout=5)
+        sleep.get(timeout=60)
     assert four.await_exit_code(1) == -signal.SIGKILL
     replace(four, 1)
     four.client[1].apply_async(os._exit, 7)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while four.exit_code(1) is None and time.monotonic() < deadline:
         time.sleep(0.01)
     assert four.await_exit_code(1) == 7
     replace(four, 1)
 
 
+def test_the_client_can_send_signals_without_a_nanny(four):
+    def nap() -> None:
+        import time
+
+        time.sleep(600)
+
+    naps = four.client[:].apply_async(nap)
+    deadline = time.monotonic() + 60
+    while not all(reply.ready() for reply in naps.split()) and time.monotonic() < deadline:
+        four.client.send_signal(signal.SIGINT, block=True)  # one that comes before the call is not for it
+        time.sleep(0.2)
+    for reply in naps.split():
+        with pytest.raises(Exception, match="KeyboardInterrupt"):
+            reply.get(timeout=60)
+
+
 def test_all_ranks_can_be_replaced_at_once(four):
     for rank in range(4):
         four.signal(rank, signal.SIGKILL)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while four.alive() and time.monotonic() < deadline:
         time.sleep(0.01)
     four.replace([0, 1, 2, 3])

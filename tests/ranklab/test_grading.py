@@ -41,10 +41,8 @@ def test_an_answer_that_never_ends_is_stopped_even_where_it_catches_everything(m
 
 
 def test_time_that_other_programs_take_does_not_count(monkeypatch):
-    began, asking = time.monotonic(), iter([0.0, 0.0, 0.0, 0.0])
     monkeypatch.setattr(grading, "DEADLINE", 0.1)
-    # What a clock says that was kept from the processor for a while.
-    monkeypatch.setattr(grading, "FairClock", lambda pids: lambda: next(asking, time.monotonic() - began))
+    monkeypatch.setattr(grading, "FairClock", lambda pids: lambda: 0.0)  # kept from the processor all the time
 
     def late():
         time.sleep(0.25)
@@ -54,13 +52,14 @@ def test_time_that_other_programs_take_does_not_count(monkeypatch):
 
 
 def test_a_library_is_not_left_half_imported(tmp_path, monkeypatch):
-    """Its deadline comes while an answer is the first to import it."""
+    """The deadline comes while an answer is the first to import it."""
     folder = tmp_path / "site-packages" / "slowly_imported"
     folder.mkdir(parents=True)
-    (folder / "__init__.py").write_text("import time\nimport slowly_imported.part\ntime.sleep(0.5)\nWHOLE = True\n")
+    alarm = "import signal\nsignal.raise_signal(signal.SIGALRM)\n"
+    (folder / "__init__.py").write_text(f"import slowly_imported.part\n{alarm}WHOLE = True\n")
     (folder / "part.py").write_text("")
     monkeypatch.syspath_prepend(os.fspath(folder.parent))
-    monkeypatch.setattr(grading, "DEADLINE", 0.1)
+    monkeypatch.setattr(grading, "FairClock", lambda pids: lambda: grading.DEADLINE)  # late whenever it is looked at
 
     def imports():
         import slowly_imported  # noqa: F401
@@ -68,7 +67,7 @@ def test_a_library_is_not_left_half_imported(tmp_path, monkeypatch):
         while True:
             time.sleep(1)
 
-    assert asked(imports)[1] == "your answer did not come back within 0.1 s. Does a loop never end?"
+    assert asked(imports)[1] == "your answer did not come back within 5 s. Does a loop never end?"
     assert sys.modules["slowly_imported"].WHOLE
 
 

@@ -14,7 +14,7 @@ FILES = {
     "site-packages/slow/part.py": "WHOLE = True\n",
     "own/__init__.py": "import own.part\nimport endless\n",
     "own/part.py": "WHOLE = True\n",
-    "endless.py": f"import os\nif 'ENDLESS' in os.environ:\n{textwrap.indent(PRESS, '    ')}    time.sleep(40)\n",
+    "endless.py": f"import os\nif 'ENDLESS' in os.environ:\n{textwrap.indent(PRESS, '    ')}    time.sleep(90)\n",
 }
 PROGRAM = """
     import os, signal, sys, threading, time
@@ -52,7 +52,7 @@ def run(tmp_path):
             [sys.executable, "-c", textwrap.dedent(PROGRAM) + textwrap.dedent(program)],
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=200,
             env={**os.environ, "PYTHONPATH": found, **environment},
         )
         assert done.returncode == 0, done.stderr
@@ -63,7 +63,7 @@ def run(tmp_path):
 
 def test_an_interrupt_waits_until_a_library_is_imported(run):
     told = run("""
-        answer("import slow, time; time.sleep(40)")
+        answer("import slow, time; time.sleep(90)")
         print(sys.modules["slow"].WHOLE)
     """)
     assert told == ["interrupted", "True"]

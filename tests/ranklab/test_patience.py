@@ -5,12 +5,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
 import pytest
 
-from ranklab.cells import asking
+from ranklab.cells import asking, waiting
+from ranklab.cells.presses import Presses
+from ranklab.live import Live
 from ranklab.system import patience, starving
 from ranklab.system.patience import Patience
 from ranklab.system.starving import Starvation, Times
@@ -203,3 +206,54 @@ def test_nobody_is_asked_again_where_nobody_listens():
     gone = Gone()
     assert asking.ask(gone, 0, "where") is None
     assert gone.asked == 1
+
+
+class Late(concurrent.futures.Future):
+    """A reply that comes after some seconds on the wall."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        threading.Timer(seconds, lambda: self.set_result(None)).start()
+
+
+class Elsewhere:
+    """Processes of a world that always answers."""
+
+    def pid(self, rank):
+        return os.getpid()
+
+    def helpers(self):
+        return []
+
+    def lost(self, thorough=False):
+        return ""
+
+
+@pytest.mark.parametrize(("fair", "reason"), [(True, "finished"), (False, "deadline")])
+def test_a_grader_counts_the_seconds_that_the_ranks_could_have_used(monkeypatch, fair, reason):
+    looked = Starvation.look
+
+    def never_let(self):
+        elapsed, _ = looked(self)
+        return elapsed, {os.getpid(): elapsed}
+
+    monkeypatch.setattr(Starvation, "look", never_let)
+    assert waiting.wait_for(Elsewhere(), {0: Late(1.5)}, 0.5, Live(), Presses(), fair) == reason
+
+
+def test_a_grader_ends_an_answer_that_had_its_time():
+    assert waiting.wait_for(Elsewhere(), {0: never()}, 0.5, Live(), Presses(), fair=True) == "deadline"
+
+
+@pytest.mark.parametrize(("starved", "reason"), [(True, "finished"), (False, "trouble")])
+def test_others_may_finish_after_an_error_as_long_as_they_could_have(monkeypatch, starved, reason):
+    looked = Starvation.look
+
+    def look(self):
+        elapsed, _ = looked(self)
+        return elapsed, {os.getpid(): elapsed * starved}
+
+    monkeypatch.setattr(Starvation, "look", look)
+    failed = never()
+    failed.set_exception(ValueError())
+    assert waiting.wait_for(Elsewhere(), {0: failed, 1: Late(3)}, 60, Live(), Presses()) == reason

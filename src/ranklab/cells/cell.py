@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..hangs import freed
 from ..hangs.report import all_lost, summarise, warn
+from ..layout import name_ranks
 from ..live import Live
 from ..outcome import CellOutcome, RankOutcome
 from ..state import RankState
@@ -56,6 +57,8 @@ def run(
         return _all_lost(processes, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}
     seen = _look_around(processes, replies, stuck)
+    if stuck and live.due():
+        live.show({"text/plain": f"freeing {name_ranks(stuck)}, which takes a while on a busy machine"})
     ended = free(processes, stuck, seen) if stuck else []
     _await_prints(processes, replies)
     alive = processes.alive()

@@ -80,13 +80,16 @@ def _tensor(rank: int, length: int, dtype: Any, stride: int) -> Tensor:
     return values.to(dtype)[::stride]
 
 
-def attempts(answer: Callable, cases: Sequence[Case], hung: str = "") -> list[list[smaller.Attempt]]:
+def attempts(
+    answer: Callable, cases: Sequence[Case], hung: str = "", patience: float = 1
+) -> list[list[smaller.Attempt]]:
     """Run an answer on the ranks.
 
     Args:
         answer: called on each rank with its arguments, inside a process group of ``case.size`` ranks.
         cases: what to try, in the order of their sizes; the deadline is for all cases of one size.
         hung: what is said further where they did not end by then.
+        patience: how many times the deadline of an answer it is.
 
     Returns:
         For each case what every rank did, in rank order.
@@ -99,7 +102,7 @@ def attempts(answer: Callable, cases: Sequence[Case], hung: str = "") -> list[li
     for size, of_size in itertools.groupby(cases, key=lambda case: case.size):
         given = [case.arguments for case in of_size]
         padded = [(*each, *[()] * (current().size - size)) for each in given]
-        results, problem = called(smaller.attempt, answer, _round(), size, padded)
+        results, problem = called(smaller.attempt, answer, _round(), size, padded, patience=patience)
         if problem:
             advice = f" {hung}" if hung and problem.startswith("After ") else ""
             problem = f"With {size} ranks: {problem}{advice}"

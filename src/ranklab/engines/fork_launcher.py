@@ -1,4 +1,7 @@
-"""A launcher for ipyparallel whose engines are ranks forked from one process that has imported torch."""
+"""A launcher for ipyparallel whose engines are ranks forked from one process that has imported torch.
+
+To ipyparallel it behaves as its ``LocalEngineSetLauncher``.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ class ForkLauncher(RankLauncher):
             argv=[*self.cluster_args, *self.engine_args, NO_NANNY],
             log=self.output_file,
             cwd=self.work_dir,
-            engine=int(self.identifier),
+            engine=int(self.identifier),  # no other engine has it: the controller is this world's alone
         )
         loop = self.loop  # looked up here: the callbacks run in the thread that listens to the server
         self.notify_start(self.fork)
@@ -74,7 +77,7 @@ class ForkSetLauncher(RankSetLauncher):
     """Starts ranks by forking one process that has imported torch.
 
     Attributes:
-        server: the fork server, which has imported torch.
+        server: the fork server.
     """
 
     launcher_class = ForkLauncher
@@ -87,7 +90,7 @@ class ForkSetLauncher(RankSetLauncher):
             The process id of each rank, in rank order.
 
         Raises:
-            RanklabError: the system refused a process, or the server has ended.
+            RanklabError: torch cannot be imported, or the system refused a process.
         """
         self.n = n
         forks = [self.start_rank(rank) for rank in range(n)]

@@ -88,8 +88,8 @@ class Server:
             environment: the whole environment of the process.
             argv: arguments of the engine.
             log: file for its standard output and error.
-            engine: the id that it will ask ipyparallel's hub for.
-            cwd: its working folder; this process's where nothing is said.
+            engine: the id it will ask ipyparallel's hub for, where no other engine has it.
+            cwd: its working folder; by default this process's.
         """
         fork = Fork(next(self._numbers))
         self._forks[fork.number] = fork

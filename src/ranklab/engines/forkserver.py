@@ -6,8 +6,8 @@ context and never asks CUDA for anything, so that a fork of it is as good as a f
 torch. It is also the nanny of its ranks: when one ends it reports how, and tells ipyparallel's hub, as
 ``ipyparallel/engine/nanny.py`` (9.2) does with one more process for every engine.
 
-Requests: ``{"fork": n, "environment": {…}, "argv": […], "log": path, "cwd": path, "engine": id}``, where n is any
-number that was not used before and id the engine's at the hub; ``{"signal": n, "number": 9}``; ``{"end": true}``.
+Requests: ``{"fork": n, "environment": {…}, "argv": […], "log": path, "cwd": path, "engine": id}``, where n is
+any number that was not used before; ``{"signal": n, "number": 9}``; ``{"end": true}``.
 Reports: ``{"ready": {…}}`` or ``{"failed": sentence}``; ``{"forked": n, "pid": pid}`` or
 ``{"refused": n, "why": sentence}``; ``{"exited": n, "code": −9}``.
 """
@@ -30,7 +30,7 @@ from ..system.deadman import HOME, OWNER, PERIOD
 from .preload import preload
 
 
-@dataclass
+@dataclass(frozen=True)
 class Child:
     """One forked process: its number in the protocol, and how the hub knows it."""
 
@@ -72,6 +72,7 @@ class ForkServer:
     def _read_requests(self) -> None:
         data = os.read(0, 1 << 16)
         if not data:
+            self._selector.unregister(0)
             self._running = False
             return
         *lines, self._unread = (self._unread + data).split(b"\n")
@@ -87,7 +88,7 @@ class ForkServer:
     def _fork(self, request: dict) -> None:
         try:
             pid = os.fork()
-        except OSError as error:  # no memory, no processes or no descriptors left
+        except OSError as error:  # no memory or no processes left
             _say({"refused": request["fork"], "why": f"the system refused another process: {error.strerror}"})
             return
         if pid == 0:
@@ -100,9 +101,8 @@ class ForkServer:
             finally:
                 os._exit(1)
         connection = request["environment"].get("IPP_CONNECTION_INFO", "")
-        child = Child(request["fork"], pid, request["engine"], connection)
-        self._children[pid] = child
-        _say({"forked": child.number, "pid": pid})
+        self._children[pid] = Child(request["fork"], pid, request["engine"], connection)
+        _say({"forked": request["fork"], "pid": pid})
 
     def _signal(self, number: int, which: int) -> None:
         # A child that has not been waited for keeps its process id, so this cannot reach a stranger.
@@ -134,11 +134,11 @@ class ForkServer:
         A process of its own, because a ZeroMQ context has threads, and this process must have none when it forks.
         """
         if not child.connection:
-            return  # there is no hub
+            return  # no engine
         try:
             pid = os.fork()
         except OSError:
-            return  # its heart monitor notices: later, but not never
+            return  # as above: later, but not never
         if pid:
             self._messengers.add(pid)
             return

@@ -2,7 +2,7 @@
 
 It listens on a Unix socket in the world's private folder, so no port is open and no other user can ask. It knows
 where the rank is (the cell's line, the library call it is in, the collectives it has called), and how to cut the
-connections that gloo has opened, which ends any wait in a collective with an error while variables stay.
+connections to other ranks, which ends any wait in a collective with an error while variables stay.
 
 Runs inside a rank. Standard library only.
 """

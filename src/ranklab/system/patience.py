@@ -27,7 +27,8 @@ EXIT_STATUS = 2.0  # the controller can hear of a death before the system hands 
 PULSE = 0.1  # between two looks whether a rank that waits is ever woken
 LIVE_ANSWER = 0.3  # what is shown while a cell runs can do without an answer
 LOOK = 1.0  # between two looks whether there is still a controller
-POLL, SHORTEST = 0.1, 0.02
+BETWEEN_LOOKS, SHORTEST = 0.25, 0.02  # at the load, while ranks are waited for
+POLL = 0.1  # between two looks at what the reader and the ranks have done
 CEILING = 60.0  # on the wall: nobody waits longer than that for ranks that are freed, however busy the machine is
 FAIR_CEILING = 300.0  # the same for a right answer that a grader has called
 
@@ -46,9 +47,11 @@ class Patience:
         self._way = {os.getpid(), *helpers}
         self._starvation = Starvation({*self._pids.values(), *self._way} - {0})
         self._had = dict.fromkeys(self._pids, 0.0)
-        self._until = time.monotonic() + ceiling
+        self._counted = time.monotonic()
+        self._until = self._counted + ceiling
 
     def _count(self) -> None:
+        self._counted = time.monotonic()
         elapsed, waited = self._starvation.look()
         on_the_way = max(waited.get(pid, 0.0) for pid in self._way)
         for rank, pid in self._pids.items():
@@ -61,8 +64,14 @@ class Patience:
 
     def left(self, ranks: Iterable[int], seconds: float) -> float:
         """Return how many of these seconds one of the ranks still has; 0 where all had theirs, or at the ceiling."""
-        if time.monotonic() >= self._until:
+        now = time.monotonic()
+        if now >= self._until:
             return 0.0
+        since = now - self._counted
+        # Nobody can have had more than passed. A look reads some hundred files, which many notebooks cannot do at once.
+        least = max((seconds - self._had[rank] - since for rank in ranks), default=0.0)
+        if least > 0 and since < BETWEEN_LOOKS:
+            return least
         self._count()
         return max((max(0.0, seconds - self._had[rank]) for rank in ranks), default=0.0)
 
@@ -93,4 +102,4 @@ class Patience:
 
 def _nap(left: float) -> float:
     """Return the seconds until the next look: the system counts by the tick, so a look has to cover several."""
-    return min(POLL, max(left, SHORTEST))
+    return min(BETWEEN_LOOKS, max(left, SHORTEST))

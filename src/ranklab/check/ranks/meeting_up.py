@@ -72,6 +72,7 @@ def _meet_everywhere(answer: Callable) -> None:
             if problem := problem or _arguments_problem(given, expected):
                 raise NotYet(f"{where}, on rank {rank}: {problem}")
         met = on_ranks(_meet, answer, number, ports[0], patience=PREPARING)
+        on_ranks(_leave, patience=PREPARING)  # not before all have met: who is still connecting would be cut off
         for rank, (members, problem) in enumerate(met):
             wanted = current().size if together else 1
             if problem or members != wanted:
@@ -238,14 +239,10 @@ def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
         try:
             with mock.patch.dict(os.environ, environment, clear=True):
                 dist.init_process_group(**{"backend": "gloo", "timeout": PATIENCE, **answer(dict(environment))})
-            members = dist.get_world_size()
-            # gloo has connected this rank; if it left now, slower ones would find it gone and could not meet.
-            dist.all_gather_object([0] * members, 0)
-            return members, ""
+            return dist.get_world_size(), ""  # gloo has connected this rank with every other one
         except Exception as error:
             if not tries_left or not isinstance(error, dist.DistNetworkError):
                 return 0, f"the meeting raised {describe(error)}"
-        finally:
             _leave()
     return 0, ""
 
