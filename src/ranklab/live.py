@@ -34,9 +34,14 @@ class Live:
         """Whole seconds since the start."""
         return int(time.monotonic() - self._began)
 
+    @property
+    def watched(self) -> bool:
+        """Whether somebody is there to whom something can be shown."""
+        return self._kind != "nobody"
+
     def due(self) -> bool:
         """Say whether it is time to show something new."""
-        return self._kind != "nobody" and time.monotonic() >= self._next
+        return self.watched and time.monotonic() >= self._next
 
     def show(self, bundle: dict[str, str]) -> None:
         """Show a MIME bundle in place of the one before; a terminal gets its first line only."""

@@ -11,7 +11,6 @@ from .errors import WorldError
 from .lab.rates import Link, read_links
 from .layout import read_layout
 from .live import publish
-from .magics import register
 from .world import TIMEOUT, World, latest, make_current
 
 
@@ -70,6 +69,9 @@ def start(
         return _again(running, layout, links, seconds, launcher, engines)
     world = World(layout, seconds, launcher, engines, given, links)
     make_current(world)
+    # Here, because it loads ipyparallel: by now the ranks' start has, while another process imported torch.
+    from .magics import register
+
     register()
     return world
 

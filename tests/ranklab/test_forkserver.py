@@ -430,13 +430,13 @@ def test_a_scheduler_that_dies_while_it_starts_costs_a_second_start(monkeypatch)
     """Where many clusters start at once, one may take the port that a scheduler of another was about to bind."""
     settle, attempts = Processes._settle_launcher, []
 
-    def kill_a_scheduler(self, live):
+    def kill_a_scheduler(self):
         attempts.append(self)
         if len(attempts) == 1:
             controller = psutil.Process(self._cluster.controller.pid)
             assert processes._poll(lambda: len(controller.children()) == 8, 20)
             controller.children()[-1].kill()
-        return settle(self, live)
+        return settle(self)
 
     monkeypatch.setattr(Processes, "_settle_launcher", kill_a_scheduler)
     world = ranklab.start(2)

@@ -1,6 +1,84 @@
-"""Launchers of ranks: what they make of ends that are told late or twice."""
+"""What ipyparallel asks of a launcher, asked of ours."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import ipyparallel as ipp
+import pytest
+from support import stopwatch
 
 from ranklab.engines.launcher import RankSetLauncher
+from ranklab.engines.processes import Processes
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ranks are forked on Linux only")
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def two():
+    ranks = Processes([2])
+    yield ranks
+    ranks.stop()
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def nap(folder: str) -> None:
+    """Say that the engine is inside this call, where SIGINT is not ignored, and stay there."""
+    Path(folder, str(os.getpid())).touch()
+    time.sleep(30)
+
+
+def napping(client, folder):
+    """Send every engine to sleep, and return when each has said that it is in the call."""
+    asleep = Path(tempfile.mkdtemp(dir=folder))
+    naps = client[:].apply_async(nap, str(asleep))
+    wait_until(lambda: len(list(asleep.iterdir())) == len(client.ids))
+    return naps
+
+
+def interrupted(naps) -> None:
+    for reply in naps:
+        with pytest.raises(ipp.RemoteError, match="KeyboardInterrupt"):
+            reply.get(timeout=PATIENCE)
+
+
+def test_a_signal_to_the_set_reaches_every_engine(two, tmp_path):
+    naps = napping(two.client, tmp_path).split()
+    two._cluster.signal_engines_sync(signal.SIGINT)
+    interrupted(naps)
+
+
+def test_the_client_can_send_signals_without_a_nanny(two, tmp_path):
+    naps = napping(two.client, tmp_path).split()
+    two.client.send_signal(signal.SIGINT, block=True)
+    interrupted(naps)
+
+
+def test_a_killed_engine_fails_its_requests_at_once_and_can_be_replaced(two, tmp_path):
+    naps = napping(two.client, tmp_path).split()
+    two.signal(1, signal.SIGKILL)
+    clock = stopwatch()
+    with pytest.raises(ipp.RemoteError, match="Engine 1 died"):
+        naps[1].get(timeout=PATIENCE)
+    assert clock() < 1.0
+    wait_until(lambda: two.exit_code(1) == -signal.SIGKILL)
+    wait_until(lambda: two.client.ids == [0])
+    two.replace([1])
+    assert two.client[1].apply_sync(os.getenv, "RANK") == "1"
+    two.client.send_signal(signal.SIGINT, targets=[0], block=True)
+    interrupted(naps[:1])
 
 
 class Told:

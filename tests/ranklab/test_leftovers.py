@@ -10,7 +10,7 @@ import pytest
 
 from ranklab.system import leftovers
 
-LOOK = "from ranklab.engines import leftovers; leftovers.clean(); print(leftovers.folders())"
+LOOK = "from ranklab.system import leftovers; leftovers.clean(); print(leftovers.folders())"
 IN_A_CONTAINER = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
 
 

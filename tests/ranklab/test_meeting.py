@@ -11,8 +11,6 @@ from support import steady
 
 from ranklab.cells.recovery import regroup
 
-pytestmark = pytest.mark.ranks
-
 HEAD = """
 import os, socket, time
 import torch

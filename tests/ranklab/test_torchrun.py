@@ -9,8 +9,8 @@ from launches import HELLO, program
 from support import steady
 
 import ranklab
+from ranklab.launch.autopsy import own_start
 from ranklab.launch.commandline import C10D, STATIC, Launch, read_launch
-from ranklab.launch.torchrun import never_met
 
 
 @pytest.fixture
@@ -82,20 +82,21 @@ def test_keywords_become_options(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "call"),
     [
-        ("import torch\nprint(torch.ones(1))", True),
-        ("import os\nprint(os.environ['RANK'])", False),  # nothing to meet for
-        ("import torch.distributed as dist\ndist.init_process_group()", False),
-        ("from torch.distributed import init_process_group as meet\nmeet()", False),
-        ("import torch\nimport my_library", False),  # it may meet there
-        ("import torch\n)", False),
+        ("import torch.multiprocessing as mp\nmp.spawn(work, nprocs=2)", "mp.spawn"),
+        ("from torch.multiprocessing import spawn\nspawn(work)", "spawn"),
+        ("import torch\ntorch.multiprocessing.start_processes(work)", "torch.multiprocessing.start_processes"),
+        ("import torch.multiprocessing as mp\nmp.set_start_method('spawn')", ""),
+        ("spawn(", ""),
     ],
 )
-def test_ranks_that_never_meet_are_told_only_where_it_is_sure(tmp_path, text, said):
-    script = program(tmp_path, text)
-    assert bool(never_met(Launch(script, nodes=(2,)))) == said
-    assert never_met(Launch(script, nodes=(1,))) == ""
+def test_a_program_that_starts_processes_itself_is_known_by_its_text(tmp_path, text, call):
+    assert own_start(program(tmp_path, text)) == call
+
+
+def test_no_text_starts_nothing():
+    assert own_start("my_package.module") == ""
 
 
 @pytest.mark.parametrize(("nodes", "rdzv"), [(3, None), ([2, 1], "static"), ([2, 1], "c10d")])

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -204,3 +205,27 @@ def test_a_killed_warden_takes_its_ranks_along(tmp_path):
     deadline = time.monotonic() + 5
     while marked("MARK", os.environ["MARK"]) and time.monotonic() < deadline:
         time.sleep(0.05)
+
+
+SPAWNS = """
+import os
+import torch.distributed as dist
+import torch.multiprocessing as mp
+
+def work(rank):
+    os.environ["MASTER_PORT"] = "PORT"
+    dist.init_process_group("gloo", rank=rank, world_size=2)
+
+if __name__ == "__main__":
+    mp.spawn(work, nprocs=2)
+"""
+
+
+def test_a_program_that_starts_its_ranks_itself_is_told_so_at_the_deadline(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    script = program(tmp_path, SPAWNS.replace("PORT", str(port)))
+    run = ranklab.torchrun(script, nproc_per_node=2, timeout=10, show=False)
+    shown = run.bundle()[0]["text/plain"]
+    assert "ranks 0, 1 were still running" in str(run.failure)
+    assert "starts processes itself (mp.spawn)" in shown and "call the function without mp.spawn" in shown

@@ -18,7 +18,6 @@ from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher
 
 from ..errors import RanklabError
 from ..layout import IMPATIENT, LOOPBACK, name_ranks
-from ..live import Live
 from ..rank.errands import free_port, take_place, where_am_i
 from ..rank.recorder import BUFFER, ENTRIES
 from ..system import backends
@@ -31,6 +30,7 @@ from .controllers import make_cluster
 from .greeting import greet_all
 from .launcher import CONTROLLER_CMD
 from .processes import Processes
+from .progress import Progress
 
 ENGINE_TIMEOUT = 300.0  # a job may have to wait in a queue
 
@@ -89,13 +89,13 @@ class Elsewhere(Processes):
             self._options.setdefault("batch_file_name", str(self.home / "engines.sbatch"))
         self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
         try:
-            self._bring_up(engines)
+            with Progress("starting ipyparallel's controller") as progress:
+                self._bring_up(engines, progress)
         except BaseException:
             self.stop()
             raise
 
-    def _bring_up(self, engines: str) -> None:
-        live = Live()
+    def _bring_up(self, engines: str, progress: Progress) -> None:
         self._cluster = make_cluster(self.home)
         if self._address:
             self._cluster.controller_ip = self._address
@@ -109,11 +109,10 @@ class Elsewhere(Processes):
             environment["PYTHONPATH"] = path
         command = [self._options.get("remote_python", sys.executable), "-m", "ranklab.rank.engine"]
         self._cluster.start_engines_sync(self.size, engine_cmd=command, environment=environment, **self._options)
-        self._await_all(live)
-        live.finish()
+        self._await_all(progress)
         self._lay_out()
 
-    def _await_all(self, live: Live) -> None:
+    def _await_all(self, progress: Progress) -> None:
         deadline = time.monotonic() + ENGINE_TIMEOUT
         everybody = set(range(self.size))
         while not everybody <= set(self.client.ids):
@@ -122,9 +121,7 @@ class Elsewhere(Processes):
                     f"An engine has number {min(strangers)}: {self.launcher} gave it no rank below {self.size}."
                 )
             self._may_still_come([], deadline)
-            if live.due():
-                up = f"{len(self.client.ids)} of {self.size} up"
-                live.show({"text/plain": f"{self.launcher}: {up}, {live.seconds} s"})
+            progress.now(f"{self.launcher}: {len(self.client.ids)} of {self.size} up")
             time.sleep(0.05)
         greet_all(self.client, sorted(everybody), lambda: self._may_still_come([], deadline))
 

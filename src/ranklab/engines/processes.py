@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from ..errors import ControllerLost, RanklabError
 from ..layout import name_ranks, places
-from ..live import Live
 from ..rank.recorder import BUFFER, ENTRIES
 from ..state import Answer, RankState
 from ..system import backends, leftovers
@@ -29,6 +28,7 @@ from .controllers import controller_runs, family, kill_controller, make_cluster
 from .forking import Server
 from .greeting import greet_all
 from .network import Computers, make_network
+from .progress import Progress
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -64,61 +64,63 @@ class Processes:
     def __init__(self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = ()) -> None:
         self.size = sum(nodes)
         self.launcher, self.how = choose_launcher(launcher)
-        leftovers.clean()
-        check_memory(self.size, self.launcher)
         self._lost = ""
         self._server: Server | None = None
         self._cluster: ipp.Cluster | None = None
         self._set: RankSetLauncher | None = None
         self.client: ipp.Client | None = None
-        try:
-            self.home = leftovers.make_home()
-            # IPython otherwise makes a folder in the reader's home, which may be read-only.
-            self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
-        except OSError as error:
-            raise RanklabError(no_more(error)) from error
-        try:
-            # The server comes first: it imports torch while this process imports ipyparallel.
-            if self.launcher == FORK:
-                self._server = Server(self._owned, self.home / "fork-server.log")
-            self.backend = choose_backend(nodes)
-            self._start(nodes, links)
-        except OSError as error:
-            self.stop()
-            raise RanklabError(no_more(error)) from error
-        except BaseException:
-            self.stop()
-            raise
+        with Progress("looking at this machine") as progress:
+            leftovers.clean()
+            check_memory(self.size, self.launcher)
+            try:
+                self.home = leftovers.make_home()
+                # IPython otherwise makes a folder in the reader's home, which may be read-only.
+                self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
+            except OSError as error:
+                raise RanklabError(no_more(error)) from error
+            try:
+                # The server comes first: it imports torch while this process imports ipyparallel.
+                if self.launcher == FORK:
+                    self._server = Server(self._owned, self.home / "fork-server.log")
+                self.backend = choose_backend(nodes)
+                self._start(nodes, links, progress)
+            except OSError as error:
+                self.stop()
+                raise RanklabError(no_more(error)) from error
+            except BaseException:
+                self.stop()
+                raise
 
-    def _start(self, nodes: Sequence[int], links: Sequence[Link]) -> None:
-        live = Live()
+    def _start(self, nodes: Sequence[int], links: Sequence[Link], progress: Progress) -> None:
         self._next_check = time.monotonic() + CHECK_EVERY
+        progress.now("loading ipyparallel")
         self._cluster = make_cluster(self.home)
         from ipyparallel.error import IPythonError
 
         from .launcher import CONTROLLER_CMD
 
+        progress.now("starting ipyparallel's controller")
         self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
         try:
             self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
         except (RuntimeError, TimeoutError, IPythonError) as error:
             last = self._cluster.controller.get_output().strip().splitlines()[-1:]
             raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
-        self._settle_launcher(live)
+        progress.now("importing torch")
+        self._settle_launcher()
         self.network = make_network(links, self.launcher, self.home)
         environments = [self._environment(place) for place in places(nodes)]
         options = {"server": self._server} if self._server else {}
         engine_set = self._cluster.start_engines_sync(self.size, environments=environments, **options)
         self._set = self._cluster.engines[engine_set]
-        self._await(list(range(self.size)), live, f"starting {name_ranks(range(self.size))}")
-        live.finish()
+        self._await(list(range(self.size)), progress, f"starting {name_ranks(range(self.size))}")
 
-    def _settle_launcher(self, live: Live) -> None:
+    def _settle_launcher(self) -> None:
         """Wait until the server has imported torch; do without it where a fork of it would not be safe."""
         from .launcher import RankSetLauncher
 
         if self._server is not None:
-            state = self._await_torch(live)
+            state = self._await_torch()
             if state["threads"] == 1 and not state["cuda"]:
                 from .fork_launcher import ForkSetLauncher
 
@@ -131,7 +133,7 @@ class Processes:
             self.how = f"{SENTENCES[SPAWN]}: importing torch {reason} on this machine, and a fork would not be safe."
         self._cluster.engine_launcher_class = RankSetLauncher
 
-    def _await_torch(self, live: Live) -> dict:
+    def _await_torch(self) -> dict:
         """Return what the server says about itself once it has imported torch."""
         deadline = time.monotonic() + START_TIMEOUT
         # A result() with a timeout would raise TimeoutError, which is an OSError: "the system refused" nothing here.
@@ -141,8 +143,6 @@ class Processes:
                     f"Importing torch has taken more than {START_TIMEOUT:g} s. "
                     "Is the environment on a slow or network drive?"
                 )
-            if live.due():
-                live.show({"text/plain": f"importing torch, {live.seconds} s"})
         return self._server.ready.result()
 
     def _environment(self, place) -> dict[str, str]:
@@ -151,13 +151,12 @@ class Processes:
         environment |= backends.environment(self.backend)
         return {BUFFER: os.environ.get(BUFFER, ENTRIES), **backends.defaults(), **environment}
 
-    def _await(self, ranks: list[int], live: Live, doing: str) -> None:
+    def _await(self, ranks: list[int], progress: Progress, doing: str) -> None:
         """Wait until the controller has admitted these ranks."""
         deadline = time.monotonic() + START_TIMEOUT
         while not set(ranks) <= set(self.client.ids):
             self._may_still_come(ranks, deadline)
-            if live.due():
-                live.show({"text/plain": f"{doing}: {len(self.client.ids)} of {self.size} up, {live.seconds} s"})
+            progress.now(f"{doing}: {len(self.client.ids)} of {self.size} up")
             time.sleep(POLL)
         greet_all(self.client, ranks, lambda: self._may_still_come(ranks, deadline))
 
@@ -248,14 +247,15 @@ class Processes:
 
     def replace(self, ranks: list[int]) -> None:
         """Start a new process in the place of each of these ranks, which have died."""
-        live = Live()
-        if not _poll(lambda: not set(ranks) & set(self.client.ids), START_TIMEOUT):
-            raise RanklabError(f"{name_ranks(ranks)} died, but the controller has not noticed. Use world.restart().")
-        for rank in ranks:
-            self._set.environments[rank]["MASTER_PORT"] = str(self.master_port)
-            self._set.start_rank(rank)
-        self._await(ranks, live, f"starting {name_ranks(ranks)} again")
-        live.finish()
+        with Progress(f"starting {name_ranks(ranks)} again") as progress:
+            if not _poll(lambda: not set(ranks) & set(self.client.ids), START_TIMEOUT):
+                raise RanklabError(
+                    f"{name_ranks(ranks)} died, but the controller has not noticed. Use world.restart()."
+                )
+            for rank in ranks:
+                self._set.environments[rank]["MASTER_PORT"] = str(self.master_port)
+                self._set.start_rank(rank)
+            self._await(ranks, progress, f"starting {name_ranks(ranks)} again")
 
     def stop(self) -> None:
         """End everything that was started. Twice is fine."""

@@ -7,9 +7,12 @@ so the files' own times decide here, and a rank that only waited for another is 
 
 from __future__ import annotations
 
+import ast
 import json
+import os
 import re
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from ..hangs.report import summarise
 from ..layout import name_ranks
@@ -29,6 +32,18 @@ PATH = re.compile(r'(?<=[ "])/\S*/(?=[^/\s"]+)')
 REFUSED = re.compile(r"^\S+: error: (.+)$", re.MULTILINE)
 RUNNING = "still running"
 LOG_LINE = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+\] ?", re.MULTILINE)
+
+
+# torch's ways to start ranks from a program. Under torchrun that program is a rank already, and what it starts inherits
+# TORCHELASTIC_USE_AGENT_STORE: its rank 0 opens no store (_create_c10d_store in torch/distributed/rendezvous.py, 2.13).
+STARTERS = ("spawn", "start_processes")
+OWN_START = (
+    "{script} starts processes itself ({call}). Under torchrun each of them waits for torchrun's meeting point, "
+    "which nobody opens where the program looks for it."
+)
+OWN_START_MEND = (
+    "call the function without {call}, with RANK and WORLD_SIZE from the environment; torchrun starts the processes."
+)
 
 
 @dataclass
@@ -89,7 +104,24 @@ def examine(launch: Launch, agents: list[Agent], reason: str, timeout: float) ->
     failure = _of_agents(launch, agents, reason, timeout)
     if failure is not None:
         outcome.headline = failure.sentence
+    if reason == "deadline" and ranks and (call := own_start(launch.script)):
+        outcome.cause = OWN_START.format(script=os.path.basename(launch.script), call=call)
+        outcome.mend = OWN_START_MEND.format(call=call)
     return outcome, failure
+
+
+def own_start(script: str) -> str:
+    """Return the call by which a program starts processes of its own, "" where its text shows none.
+
+    Args:
+        script: its path.
+    """
+    try:
+        tree = ast.parse(Path(script).read_text(encoding="utf8"))
+    except (OSError, SyntaxError, ValueError):  # a module, or no Python program
+        return ""
+    calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return next((call for call in calls if call.split(".")[-1] in STARTERS), "")
 
 
 def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) -> tuple[CellOutcome, Failure]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import html
 import shutil
 import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
@@ -27,9 +25,6 @@ POLL = 0.05
 COMMAND = "display:block;padding-left:2em;text-indent:-2em;"
 WORD = "display:inline-block;max-width:100%;text-indent:0;"
 COMMANDS = "margin:0 0 .6em;white-space:pre-wrap;overflow-wrap:anywhere;"
-# A program that imports only these makes its process group itself, or has none.
-PLAIN = {"torch", "numpy"}
-MEETS = {"init_process_group", "init_device_mesh", "TCPStore"}
 
 
 def torchrun(
@@ -101,7 +96,6 @@ class Run:
 
         self.commands, self.seconds = launch.typed(), seconds
         self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout)
-        self._outcome.warning = "" if self.failure else never_met(launch)
         self.logs = [agent.log.text() for agent in agents]
         self.report = autopsy.table(agents)
         starts = max(1, *(agent.attempts() for agent in agents))
@@ -237,34 +231,6 @@ def _command_html(line: str) -> str:
     """Return a command that breaks between its words, not at the dashes in them, and is indented from there on."""
     words = " ".join(f'<span style="{WORD}">{html.escape(word)}</span>' for word in line.split(" "))
     return f'<span style="{COMMAND}">{words}</span>'
-
-
-def never_met(launch: Launch) -> str:
-    """Return a sentence where several ranks ran a torch program that makes no process group, else "".
-
-    It is said only where it is sure: a program of one file that imports torch and nothing else of weight.
-    """
-    if launch.size < 2:
-        return ""
-    try:
-        tree = ast.parse(Path(launch.script).read_text(encoding="utf8"))
-    except (OSError, SyntaxError, UnicodeDecodeError):  # a module, or no Python program
-        return ""
-    imported, names = set(), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add((node.module or ".").split(".")[0])
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, (ast.Attribute, ast.Name)):
-            names.add(node.attr if isinstance(node, ast.Attribute) else node.id)
-    if "torch" not in imported or imported - PLAIN - sys.stdlib_module_names or names & MEETS:
-        return ""
-    return (
-        f"{launch.script} ran {launch.size} times, and the ranks did not meet: it never calls "
-        "dist.init_process_group()."
-    )
 
 
 def _texts(launch: Launch, agents: list[Agent], name: str, attempt: int) -> list[str]:
