@@ -13,6 +13,7 @@ from IPython.core import magic_arguments
 
 from . import world as worlds
 from .cells import cell as cells
+from .cells.deadlines import less_what_others_take, on_the_wall
 from .cells.panel import Panel
 from .cells.presses import Presses
 from .errors import RankError, RankTimeout, WorldError
@@ -93,7 +94,7 @@ class RankMagics(ParallelMagics):
         if args.save_name:
             self.shell.user_ns[args.save_name] = self.last_result
         else:
-            self._await(world, lambda: replies, cell, self.timeout or world.timeout, self.live_after)
+            self._await(world, lambda: replies, cell, self.timeout, self.live_after)
 
     def autopx(self, line: str = ""):
         """Say what to do instead: ``%autopx`` would send cells to the ranks that do not say so."""
@@ -141,18 +142,19 @@ class RankMagics(ParallelMagics):
         if not chosen["block"]:
             send()
             return self.last_result
-        self._await(world, send, cell, timeout, chosen["live_after"])
+        self._await(world, send, cell, chosen["timeout"], chosen["live_after"])
         if len(ranks) == world.size:
             world.cells.append(cell.strip("\n"))
         return None
 
     def _await(
-        self, world: worlds.World, send: Callable[[], Mapping], cell: str, timeout: float, live_after: float
+        self, world: worlds.World, send: Callable[[], Mapping], cell: str, timeout: float | None, live_after: float
     ) -> None:
         """Wait for a cell, show its panel, and raise what went wrong."""
         live = Live(live_after)
+        deadline, seconds = (on_the_wall, timeout) if timeout else (less_what_others_take, world.timeout)
         with Presses() as presses:  # until the panel stands: a press meanwhile must not lose it
-            outcome = cells.run(world.processes, send, timeout, live, presses, cell)
+            outcome = cells.run(world.processes, send, seconds, live, presses, cell, deadline)
             _show(outcome, live)
             if outcome.headline:
                 raise (RankTimeout if outcome.timed_out else RankError)(outcome.headline)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cells import cell as cells
+from .cells.deadlines import while_ranks_could
 from .cells.nodemap import headline, html_map, text_map
 from .cells.presses import Presses
 from .cells.recovery import regroup
@@ -166,7 +167,9 @@ class World:
             return replies
 
         with Presses() as presses:
-            outcome = cells.run(self.processes, send, timeout or self.timeout, Live(), presses, fair=True)
+            outcome = cells.run(
+                self.processes, send, timeout or self.timeout, Live(), presses, deadline=while_ranks_could
+            )
         if outcome.headline:
             return [], outcome.headline
         return [reply.get() for reply in replies.values()], ""

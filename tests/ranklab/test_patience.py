@@ -11,10 +11,11 @@ import time
 import psutil
 import pytest
 
-from ranklab.cells import asking, waiting
+from ranklab.cells import asking, deadlines, waiting
+from ranklab.cells.deadlines import less_what_others_take, on_the_wall, while_ranks_could
 from ranklab.cells.presses import Presses
 from ranklab.live import Live
-from ranklab.system import patience, starving
+from ranklab.system import load, patience, starving
 from ranklab.system.patience import Patience
 from ranklab.system.starving import Starvation, Times
 
@@ -229,8 +230,8 @@ class Elsewhere:
         return ""
 
 
-@pytest.mark.parametrize(("fair", "reason"), [(True, "finished"), (False, "deadline")])
-def test_a_grader_counts_the_seconds_that_the_ranks_could_have_used(monkeypatch, fair, reason):
+@pytest.mark.parametrize(("deadline", "reason"), [(while_ranks_could, "finished"), (on_the_wall, "deadline")])
+def test_a_grader_counts_the_seconds_that_the_ranks_could_have_used(monkeypatch, deadline, reason):
     looked = Starvation.look
 
     def never_let(self):
@@ -238,11 +239,30 @@ def test_a_grader_counts_the_seconds_that_the_ranks_could_have_used(monkeypatch,
         return elapsed, {os.getpid(): elapsed}
 
     monkeypatch.setattr(Starvation, "look", never_let)
-    assert waiting.wait_for(Elsewhere(), {0: Late(1.5)}, 0.5, Live(), Presses(), fair) == reason
+    assert waiting.wait_for(Elsewhere(), {0: Late(1.5)}, 0.5, Live(), Presses(), deadline) == reason
 
 
 def test_a_grader_ends_an_answer_that_had_its_time():
-    assert waiting.wait_for(Elsewhere(), {0: never()}, 0.5, Live(), Presses(), fair=True) == "deadline"
+    assert waiting.wait_for(Elsewhere(), {0: never()}, 0.5, Live(), Presses(), while_ranks_could) == "deadline"
+
+
+@pytest.mark.parametrize(
+    ("others", "deadline", "reason"),
+    [
+        (0.9, less_what_others_take, "finished"),
+        (0.0, less_what_others_take, "deadline"),
+        (0.9, on_the_wall, "deadline"),
+    ],
+)
+def test_an_ordinary_cell_is_not_hung_because_others_take_the_processors(monkeypatch, others, deadline, reason):
+    monkeypatch.setattr(load, "taken_by_others", lambda since, until: others)
+    assert waiting.wait_for(Elsewhere(), {0: Late(1.5)}, 0.5, Live(), Presses(), deadline) == reason
+
+
+def test_an_ordinary_cell_that_hangs_ends_however_busy_the_machine_is(monkeypatch):
+    monkeypatch.setattr(load, "taken_by_others", lambda since, until: 1.0)
+    monkeypatch.setattr(deadlines, "FAIR_CEILING", 1.0)
+    assert waiting.wait_for(Elsewhere(), {0: never()}, 0.5, Live(), Presses(), less_what_others_take) == "deadline"
 
 
 @pytest.mark.parametrize(("starved", "reason"), [(True, "finished"), (False, "trouble")])

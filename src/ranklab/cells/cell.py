@@ -17,6 +17,7 @@ from ..system.home import last_line
 from ..system.memory import kills
 from ..system.patience import FIRST_ANSWER, OUTPUT, POLL
 from .asking import ask, ask_all, mark_progress, patience_with
+from .deadlines import Deadline, on_the_wall
 from .presses import Presses
 from .recovery import free
 from .remains import look_back, sent
@@ -33,7 +34,7 @@ def run(
     live: Live,
     presses: Presses,
     cell: str = "",
-    fair: bool = False,
+    deadline: Deadline = on_the_wall,
 ) -> CellOutcome:
     """Ask some ranks to do something, wait for them, and always come back.
 
@@ -44,7 +45,7 @@ def run(
         live: shows the outcome so far.
         presses: of stop, noted from before this call until its outcome is shown.
         cell: its text, where a cell was sent.
-        fair: count the timeout while the ranks could work, not by the clock.
+        deadline: which seconds count against the timeout.
 
     Returns:
         What every rank left behind. No rank is still at work.
@@ -52,7 +53,7 @@ def run(
     replies = send()
     # While they work: this takes less time than a rank needs to fill its memory.
     kills_before = kills(filter(None, map(processes.pid, replies)))
-    reason = wait_for(processes, replies, timeout, live, presses, fair)
+    reason = wait_for(processes, replies, timeout, live, presses, deadline)
     if reason == "lost" or processes.lost():
         return _all_lost(processes, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}

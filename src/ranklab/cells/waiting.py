@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ..hangs.report import running
 from ..live import Live
-from ..system.patience import FAIR_CEILING, GRACE, LOOK, POLL
+from ..system.patience import GRACE, LOOK, POLL
 from .asking import glance, patience_with
+from .deadlines import Deadline, on_the_wall
 from .panel import Panel
 from .presses import Presses
 from .remains import printed
@@ -23,7 +24,12 @@ SHOWN_LINES = 3  # of each rank's prints, while it works
 
 
 def wait_for(
-    processes: Processes, replies: Mapping, timeout: float, live: Live, presses: Presses, fair: bool = False
+    processes: Processes,
+    replies: Mapping,
+    timeout: float,
+    live: Live,
+    presses: Presses,
+    deadline: Deadline = on_the_wall,
 ) -> str:
     """Wait until all ranks are done, one has been in trouble for a moment, or nothing is to be waited for.
 
@@ -33,15 +39,15 @@ def wait_for(
         timeout: seconds until the cell counts as hung.
         live: shows where the ranks are.
         presses: of stop.
-        fair: count the timeout while the ranks could work, not by the clock.
+        deadline: which seconds count against the timeout.
 
     Returns:
         "finished"; "trouble", a rank has raised and others did not end in the time that they were given; "deadline";
         "interrupted" by the reader; or "lost", the ranks cannot be reached any more.
     """
-    began = time.monotonic()
-    next_look = began + LOOK
-    grace = clock = None
+    left = deadline(processes, timeout)
+    next_look = time.monotonic() + LOOK
+    grace = None
     while pending := {rank: reply for rank, reply in replies.items() if not reply.done()}:
         if time.monotonic() > next_look:
             next_look = time.monotonic() + LOOK
@@ -51,10 +57,7 @@ def wait_for(
             return "interrupted"
         if grace is None and failed(replies):
             grace = patience_with(processes, pending)
-        remaining = began + timeout - time.monotonic()
-        if fair and time.monotonic() > began + POLL:  # a quick answer does not need to know the load
-            clock = clock or patience_with(processes, pending, FAIR_CEILING)
-            remaining = clock.left(pending, timeout - POLL)
+        remaining = left(pending)
         if remaining <= 0:
             return "deadline" if grace is None else "trouble"
         given = grace.left(pending, GRACE) if grace is not None else math.inf
