@@ -36,7 +36,7 @@ NAMED = {
     "ranklab/test_claims.py::test_gloo_raises_at_once_when_the_ranks_that_it_waits_for_exit": "ranks",
     "ranklab/test_deadman.py": "ranks",
     "ranklab/test_doctor.py::test_an_all_reduce_that_does_not_come_back_ends_at_the_deadline": "ranks",
-    "ranklab/test_doctor.py::test_this_machine_is_ready_within_half_a_minute": "ranks hosts alone",
+    "ranklab/test_doctor.py::test_this_machine_is_ready": "ranks hosts alone",
     "ranklab/test_elsewhere.py::test_ranks_get_gpus_by_the_rules_of_ranks_started_here": "ranks",
     "ranklab/test_forkserver.py::test_a_broken_torch_is_one_sentence": "ranks",
     "ranklab/test_forkserver.py::test_a_home_that_cannot_be_written": "ranks",

@@ -13,7 +13,6 @@ DEVICE = "write device = ranklab.device() and use it everywhere: a GPU of the ra
 cpu_only = pytest.mark.skipif(torch.backends.cuda.is_built(), reason="this torch was built with CUDA")
 
 
-@pytest.mark.ranks
 @cpu_only
 @pytest.mark.parametrize(
     ("cell", "cause", "mend"),

@@ -7,8 +7,6 @@ import pytest
 from ranklab import live
 from ranklab.errors import RankTimeout, WorldError
 
-pytestmark = pytest.mark.ranks
-
 
 @pytest.fixture(autouse=True)
 def rank_variable(notebook):
