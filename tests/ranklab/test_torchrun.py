@@ -10,7 +10,6 @@ from support import steady
 
 import ranklab
 from ranklab.launch.commandline import C10D, STATIC, Launch, read_launch
-from ranklab.launch.torchrun import never_met
 
 
 @pytest.fixture
@@ -79,23 +78,6 @@ def test_keywords_become_options(tmp_path):
     script = program(tmp_path, HELLO)
     flags = {"max_restarts": 3, "module": False, "run_path": True, "role": None}
     assert read_launch(script, (), 1, None, None, flags).flags == ("--max-restarts=3", "--run-path")
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("import torch\nprint(torch.ones(1))", True),
-        ("import os\nprint(os.environ['RANK'])", False),  # nothing to meet for
-        ("import torch.distributed as dist\ndist.init_process_group()", False),
-        ("from torch.distributed import init_process_group as meet\nmeet()", False),
-        ("import torch\nimport my_library", False),  # it may meet there
-        ("import torch\n)", False),
-    ],
-)
-def test_ranks_that_never_meet_are_told_only_where_it_is_sure(tmp_path, text, said):
-    script = program(tmp_path, text)
-    assert bool(never_met(Launch(script, nodes=(2,)))) == said
-    assert never_met(Launch(script, nodes=(1,))) == ""
 
 
 @pytest.mark.parametrize(("nodes", "rdzv"), [(3, None), ([2, 1], "static"), ([2, 1], "c10d")])

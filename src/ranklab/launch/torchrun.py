@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import html
 import shutil
 import socket
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
@@ -27,9 +25,6 @@ POLL = 0.05
 COMMAND = "display:block;padding-left:2em;text-indent:-2em;"
 WORD = "display:inline-block;max-width:100%;text-indent:0;"
 COMMANDS = "margin:0 0 .6em;white-space:pre-wrap;overflow-wrap:anywhere;"
-# A program that imports only these makes its process group itself, or has none.
-PLAIN = {"torch", "numpy"}
-MEETS = {"init_process_group", "init_device_mesh", "TCPStore"}
 
 
 def torchrun(
@@ -96,12 +91,19 @@ class Run:
         seconds: how long it took.
     """
 
-    def __init__(self, launch: Launch, agents: list[Agent], reason: str, timeout: float, seconds: float) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        agents: list[Agent],
+        reason: str,
+        timeout: float,
+        seconds: float,
+        strays: Mapping[int, int],
+    ) -> None:
         from . import autopsy
 
         self.commands, self.seconds = launch.typed(), seconds
-        self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout)
-        self._outcome.warning = "" if self.failure else never_met(launch)
+        self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout, strays)
         self.logs = [agent.log.text() for agent in agents]
         self.report = autopsy.table(agents)
         starts = max(1, *(agent.attempts() for agent in agents))
@@ -159,6 +161,7 @@ class _Launching:
         self.folder = make_home()
         self.environment = environment_for(launch, env, None if hosts else LOOPBACK, self.folder)
         self.agents: list[Agent] = []
+        self.strays: dict[int, int] = {}
         self.began = time.monotonic()
 
     def run(self, show: bool) -> Run:
@@ -191,8 +194,10 @@ class _Launching:
 
     def _wait(self, live: Live) -> str:
         from .clock import LaunchClock
+        from .family import strays
 
-        clock, failed_at = LaunchClock(agent.process.pid for agent in self.agents), None
+        pids = [agent.process.pid for agent in self.agents]
+        clock, failed_at = LaunchClock(pids), None
         while running := [agent for agent in self.agents if agent.running()]:
             now = clock()
             if failed_at is None and any([agent.failed for agent in self.agents]):
@@ -200,6 +205,7 @@ class _Launching:
             if failed_at is not None and now > failed_at + GRACE:
                 return "trouble"
             if now > self.timeout:
+                self.strays = strays(pids)  # while they run
                 return "deadline"
             for agent in self.agents:
                 agent.look()
@@ -224,7 +230,7 @@ class _Launching:
         return Panel(CellOutcome(ranks, headline=head)).bundle()
 
     def _finish(self, live: Live, reason: str, show: bool) -> Run:
-        run = Run(self.launch, self.agents, reason, self.timeout, time.monotonic() - self.began)
+        run = Run(self.launch, self.agents, reason, self.timeout, time.monotonic() - self.began, self.strays)
         if show:
             live.finish(*run.bundle())
             run._stand()
@@ -237,34 +243,6 @@ def _command_html(line: str) -> str:
     """Return a command that breaks between its words, not at the dashes in them, and is indented from there on."""
     words = " ".join(f'<span style="{WORD}">{html.escape(word)}</span>' for word in line.split(" "))
     return f'<span style="{COMMAND}">{words}</span>'
-
-
-def never_met(launch: Launch) -> str:
-    """Return a sentence where several ranks ran a torch program that makes no process group, else "".
-
-    It is said only where it is sure: a program of one file that imports torch and nothing else of weight.
-    """
-    if launch.size < 2:
-        return ""
-    try:
-        tree = ast.parse(Path(launch.script).read_text(encoding="utf8"))
-    except (OSError, SyntaxError, UnicodeDecodeError):  # a module, or no Python program
-        return ""
-    imported, names = set(), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            imported.add((node.module or ".").split(".")[0])
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, (ast.Attribute, ast.Name)):
-            names.add(node.attr if isinstance(node, ast.Attribute) else node.id)
-    if "torch" not in imported or imported - PLAIN - sys.stdlib_module_names or names & MEETS:
-        return ""
-    return (
-        f"{launch.script} ran {launch.size} times, and the ranks did not meet: it never calls "
-        "dist.init_process_group()."
-    )
 
 
 def _texts(launch: Launch, agents: list[Agent], name: str, attempt: int) -> list[str]:
