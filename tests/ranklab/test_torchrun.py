@@ -9,7 +9,6 @@ from launches import HELLO, program
 from support import steady
 
 import ranklab
-from ranklab.launch.autopsy import own_start
 from ranklab.launch.commandline import C10D, STATIC, Launch, read_launch
 
 
@@ -79,24 +78,6 @@ def test_keywords_become_options(tmp_path):
     script = program(tmp_path, HELLO)
     flags = {"max_restarts": 3, "module": False, "run_path": True, "role": None}
     assert read_launch(script, (), 1, None, None, flags).flags == ("--max-restarts=3", "--run-path")
-
-
-@pytest.mark.parametrize(
-    ("text", "call"),
-    [
-        ("import torch.multiprocessing as mp\nmp.spawn(work, nprocs=2)", "mp.spawn"),
-        ("from torch.multiprocessing import spawn\nspawn(work)", "spawn"),
-        ("import torch\ntorch.multiprocessing.start_processes(work)", "torch.multiprocessing.start_processes"),
-        ("import torch.multiprocessing as mp\nmp.set_start_method('spawn')", ""),
-        ("spawn(", ""),
-    ],
-)
-def test_a_program_that_starts_processes_itself_is_known_by_its_text(tmp_path, text, call):
-    assert own_start(program(tmp_path, text)) == call
-
-
-def test_no_text_starts_nothing():
-    assert own_start("my_package.module") == ""
 
 
 @pytest.mark.parametrize(("nodes", "rdzv"), [(3, None), ([2, 1], "static"), ([2, 1], "c10d")])

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,8 @@ from support import steady, stopwatch
 
 import ranklab
 from ranklab.cells.panel import Panel
+from ranklab.layout import LOOPBACK
+from ranklab.system.backends import interfaces
 
 pytestmark = pytest.mark.usefixtures("leaves_no_process")
 
@@ -155,6 +156,42 @@ def test_ranks_that_wait_for_one_another_end_at_the_deadline(tmp_path):
     assert str(run.failure).startswith("After 6 s: ranks 0, 1 were still running.") and seconds < 10
 
 
+STARTS_ITS_OWN = """
+import multiprocessing
+import os
+
+import torch.distributed as dist
+
+
+def work(rank):
+    os.environ["MASTER_PORT"] = "29999"  # as in the book: torchrun knows nothing of it
+    dist.init_process_group("gloo", rank=rank, world_size=1)
+    print("met", flush=True)
+
+
+if __name__ == "__main__":
+    method = ["spawn", "fork", "forkserver"][int(os.environ["RANK"])]
+    process = multiprocessing.get_context(method).Process(target=work, args=(0,))
+    process.start()
+    process.join()
+"""
+
+
+def test_processes_that_ranks_start_themselves_are_told_at_the_deadline(tmp_path):
+    """However they are started; with python, without torchrun, they meet."""
+    script = program(tmp_path, STARTS_ITS_OWN)
+    run, _ = launch(script, nproc_per_node=3, timeout=15)
+    told = "After 15 s: ranks 0–2 were still running, and so were 3 processes that ranks 0–2 had started."
+    assert str(run.failure) == told and run.outputs == [""] * 3
+    text = Panel(run._outcome).text()
+    assert "ranks 0–2   still running, with 1 process of its own" in text
+    assert "torch.multiprocessing.spawn" in text and "let torchrun start every process" in text
+    here = {name: value for name, value in os.environ.items() if name != "MASTER_PORT"} | {"RANK": "0"}
+    here |= {"MASTER_ADDR": "127.0.0.1", **interfaces(LOOPBACK)}
+    alone = subprocess.run([sys.executable, script], env=here, capture_output=True, text=True, timeout=100, check=False)
+    assert alone.stdout == "met\n", alone.stderr
+
+
 def test_stop_pressed_ends_everything(tmp_path, monkeypatch):
     press = when_running(tmp_path, 2, lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
@@ -205,27 +242,3 @@ def test_a_killed_warden_takes_its_ranks_along(tmp_path):
     deadline = time.monotonic() + 5
     while marked("MARK", os.environ["MARK"]) and time.monotonic() < deadline:
         time.sleep(0.05)
-
-
-SPAWNS = """
-import os
-import torch.distributed as dist
-import torch.multiprocessing as mp
-
-def work(rank):
-    os.environ["MASTER_PORT"] = "PORT"
-    dist.init_process_group("gloo", rank=rank, world_size=2)
-
-if __name__ == "__main__":
-    mp.spawn(work, nprocs=2)
-"""
-
-
-def test_a_program_that_starts_its_ranks_itself_is_told_so_at_the_deadline(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    script = program(tmp_path, SPAWNS.replace("PORT", str(port)))
-    run = ranklab.torchrun(script, nproc_per_node=2, timeout=10, show=False)
-    shown = run.bundle()[0]["text/plain"]
-    assert "ranks 0, 1 were still running" in str(run.failure)
-    assert "starts processes itself (mp.spawn)" in shown and "call the function without mp.spawn" in shown

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -19,7 +20,7 @@ LEAVES_A_CHILD = (
 
 
 def start(code, folder):
-    command = [sys.executable, "-I", str(WARDEN), str(folder), sys.executable, "-c", code]
+    command = [*WARDEN, str(folder), sys.executable, "-c", code]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
 
 
@@ -35,6 +36,17 @@ def test_it_ends_with_the_status_of_its_command(tmp_path, status):
     warden = start(f"import sys; sys.exit({status})", tmp_path)
     assert warden.wait(10) == status
     warden.stdin.close()
+
+
+def test_it_runs_where_pythonpath_leads_to_its_library(tmp_path):
+    """As on clusters whose modules set it, and for what ``pip install --user`` has installed."""
+    bare = str(Path(sys.base_prefix, "bin", "python3"))
+    if subprocess.run([bare, "-I", "-c", "import psutil"], capture_output=True, check=False).returncode == 0:
+        pytest.skip("the interpreter below this environment has psutil")
+    environment = os.environ | {"PYTHONPATH": str(Path(psutil.__file__).parents[1])}
+    command = [bare, *WARDEN[1:], str(tmp_path), bare, "-c", "import sys; sys.exit(3)"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True) as warden:
+        assert warden.wait(60) == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])

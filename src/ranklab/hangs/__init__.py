@@ -7,6 +7,7 @@ of a rank whose process has ended, and why                       :mod:`.deaths`
 of ranks that wait for one another, or for one that never came   :mod:`.waits`
 of ranks that disagree about a collective                        :mod:`.mismatch`
 of ranks that wait or work for another reason                    :mod:`.diagnosis`
+of ranks of torchrun that start processes of their own        :mod:`.strays`
 beside a rank that had to be freed                               :mod:`.freed`
 of a backend                                                     :mod:`ranklab.system.backends`
 

@@ -17,7 +17,8 @@ from ..system.deadman import HOME, OWNER
 from .commandline import Launch
 from .ranklogs import Log
 
-WARDEN = Path(__file__).with_name("warden.py")
+# -P and not -I: psutil may be one that PYTHONPATH leads to, or of the user alone.
+WARDEN = (sys.executable, "-P", str(Path(__file__).with_name("warden.py")))
 STOP = 5.0
 # What torchrun's agent logs (torch/distributed/elastic/agent/server/api.py, torch 2.13): _initialize_workers and
 # _rendezvous. Static rendezvous says which ranks a node gets; c10d decides it when the nodes meet.
@@ -59,7 +60,7 @@ class Agent:
         popen = subprocess.Popen if host is None else host.popen
         with self.log.path.open("wb") as stderr, open(self.folder / "torchrun.stdout", "wb") as stdout:
             self.process = popen(
-                [sys.executable, "-I", str(WARDEN), str(folder), *torchrun],
+                [*WARDEN, str(folder), *torchrun],
                 stdin=subprocess.PIPE,
                 stdout=stdout,
                 stderr=stderr,

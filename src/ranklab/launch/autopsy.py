@@ -7,13 +7,13 @@ so the files' own times decide here, and a rank that only waited for another is 
 
 from __future__ import annotations
 
-import ast
 import json
-import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from ..hangs import strays as words
+from ..hangs.evidence import Finding
 from ..hangs.report import summarise
 from ..layout import name_ranks
 from ..outcome import CellOutcome, RankOutcome, clean
@@ -32,18 +32,6 @@ PATH = re.compile(r'(?<=[ "])/\S*/(?=[^/\s"]+)')
 REFUSED = re.compile(r"^\S+: error: (.+)$", re.MULTILINE)
 RUNNING = "still running"
 LOG_LINE = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+\] ?", re.MULTILINE)
-
-
-# torch's ways to start ranks from a program. Under torchrun that program is a rank already, and what it starts inherits
-# TORCHELASTIC_USE_AGENT_STORE: its rank 0 opens no store (_create_c10d_store in torch/distributed/rendezvous.py, 2.13).
-STARTERS = ("spawn", "start_processes")
-OWN_START = (
-    "{script} starts processes itself ({call}). Under torchrun each of them waits for torchrun's meeting point, "
-    "which nobody opens where the program looks for it."
-)
-OWN_START_MEND = (
-    "call the function without {call}, with RANK and WORLD_SIZE from the environment; torchrun starts the processes."
-)
 
 
 @dataclass
@@ -79,7 +67,9 @@ class _End:
     recorded: bool = False
 
 
-def examine(launch: Launch, agents: list[Agent], reason: str, timeout: float) -> tuple[CellOutcome, Failure | None]:
+def examine(
+    launch: Launch, agents: list[Agent], reason: str, timeout: float, strays: Mapping[int, int]
+) -> tuple[CellOutcome, Failure | None]:
     """Say how a launch ended.
 
     Args:
@@ -87,6 +77,7 @@ def examine(launch: Launch, agents: list[Agent], reason: str, timeout: float) ->
         agents: one a node, all ended.
         reason: "finished", "trouble" (a node failed and others went on), "deadline" or "interrupted".
         timeout: the deadline, seconds.
+        strays: how many processes each rank had started at the deadline, see :func:`ranklab.launch.family.strays`.
 
     Returns:
         What the ranks did, for a panel, and the failure, None where there is none.
@@ -102,26 +93,19 @@ def examine(launch: Launch, agents: list[Agent], reason: str, timeout: float) ->
         ranks = []  # no rank was started: there is nothing to say of them
     outcome = CellOutcome(ranks, timed_out=reason == "deadline")
     failure = _of_agents(launch, agents, reason, timeout)
+    if failure is not None and failure.exit_code is None and strays:
+        _blame(outcome, failure, words.find(_running(agents), strays), timeout)
     if failure is not None:
         outcome.headline = failure.sentence
-    if reason == "deadline" and ranks and (call := own_start(launch.script)):
-        outcome.cause = OWN_START.format(script=os.path.basename(launch.script), call=call)
-        outcome.mend = OWN_START_MEND.format(call=call)
     return outcome, failure
 
 
-def own_start(script: str) -> str:
-    """Return the call by which a program starts processes of its own, "" where its text shows none.
-
-    Args:
-        script: its path.
-    """
-    try:
-        tree = ast.parse(Path(script).read_text(encoding="utf8"))
-    except (OSError, SyntaxError, ValueError):  # a module, or no Python program
-        return ""
-    calls = [ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return next((call for call in calls if call.split(".")[-1] in STARTERS), "")
+def _blame(outcome: CellOutcome, failure: Failure, found: Finding, timeout: float) -> None:
+    """Name what ranks had started in place of the question why they run."""
+    failure.sentence = f"After {timeout:g} s: {found.sentence}"
+    outcome.cause, outcome.mend = found.cause, found.mend
+    for entry in outcome.ranks:
+        entry.note = found.notes.get(entry.rank, entry.note)
 
 
 def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) -> tuple[CellOutcome, Failure]:
@@ -198,9 +182,15 @@ def _too_late(launch: Launch, agents: list[Agent], timeout: float) -> Failure:
     if waiting and launch.rdzv != STANDALONE:
         advice = "is the address right, the port open?"
         return Failure(f"{when}{_nodes(launch, waiting)} did not find one another; {advice}")
-    ranks = name_ranks([rank for agent in agents for rank in agent.ranks() if agent.process.returncode != 0])
-    be = "was" if ranks.startswith("rank ") else "were"
-    return Failure(f"{when}{ranks} {be} still running. Do they wait for one another, or is timeout= too short?")
+    running = _running(agents)
+    be = "was" if len(running) == 1 else "were"
+    return Failure(
+        f"{when}{name_ranks(running)} {be} still running. Do they wait for one another, or is timeout= too short?"
+    )
+
+
+def _running(agents: list[Agent]) -> list[int]:
+    return sorted(rank for agent in agents for rank in agent.ranks() if agent.process.returncode != 0)
 
 
 def _nodes(launch: Launch, nodes: list[int]) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from ..system import load
 from ..system.starving import SLOWEST, Starvation
+from .family import family
 
 LOOK = 1.0  # seconds between two looks at all processes, which take some milliseconds
 
@@ -26,7 +27,7 @@ class LaunchClock:
         self._pids = list(pids)
         self._used, self._looked = 0.0, time.monotonic()
         self._load = load.now()
-        self._starvation = Starvation(_family(self._pids))
+        self._starvation = Starvation(family(self._pids))
 
     def __call__(self) -> float:
         """Return the seconds since the clock was made; those since the last look count in full."""
@@ -40,16 +41,4 @@ class LaunchClock:
         lost = min(max(waited.values(), default=0.0), elapsed * load.taken_by_others(before, self._load))
         self._used += max(elapsed - lost, SLOWEST * elapsed)
         self._looked = time.monotonic()
-        self._starvation = Starvation(_family(self._pids))
-
-
-def _family(pids: list[int]) -> set[int]:
-    import psutil
-
-    found = set(pids)
-    for pid in pids:
-        try:
-            found |= {child.pid for child in psutil.Process(pid).children(recursive=True)}
-        except psutil.Error:  # it has ended
-            found.discard(pid)
-    return found
+        self._starvation = Starvation(family(self._pids))

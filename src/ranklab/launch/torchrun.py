@@ -91,11 +91,19 @@ class Run:
         seconds: how long it took.
     """
 
-    def __init__(self, launch: Launch, agents: list[Agent], reason: str, timeout: float, seconds: float) -> None:
+    def __init__(
+        self,
+        launch: Launch,
+        agents: list[Agent],
+        reason: str,
+        timeout: float,
+        seconds: float,
+        strays: Mapping[int, int],
+    ) -> None:
         from . import autopsy
 
         self.commands, self.seconds = launch.typed(), seconds
-        self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout)
+        self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout, strays)
         self.logs = [agent.log.text() for agent in agents]
         self.report = autopsy.table(agents)
         starts = max(1, *(agent.attempts() for agent in agents))
@@ -153,6 +161,7 @@ class _Launching:
         self.folder = make_home()
         self.environment = environment_for(launch, env, None if hosts else LOOPBACK, self.folder)
         self.agents: list[Agent] = []
+        self.strays: dict[int, int] = {}
         self.began = time.monotonic()
 
     def run(self, show: bool) -> Run:
@@ -185,8 +194,10 @@ class _Launching:
 
     def _wait(self, live: Live) -> str:
         from .clock import LaunchClock
+        from .family import strays
 
-        clock, failed_at = LaunchClock(agent.process.pid for agent in self.agents), None
+        pids = [agent.process.pid for agent in self.agents]
+        clock, failed_at = LaunchClock(pids), None
         while running := [agent for agent in self.agents if agent.running()]:
             now = clock()
             if failed_at is None and any([agent.failed for agent in self.agents]):
@@ -194,6 +205,7 @@ class _Launching:
             if failed_at is not None and now > failed_at + GRACE:
                 return "trouble"
             if now > self.timeout:
+                self.strays = strays(pids)  # while they run
                 return "deadline"
             for agent in self.agents:
                 agent.look()
@@ -218,7 +230,7 @@ class _Launching:
         return Panel(CellOutcome(ranks, headline=head)).bundle()
 
     def _finish(self, live: Live, reason: str, show: bool) -> Run:
-        run = Run(self.launch, self.agents, reason, self.timeout, time.monotonic() - self.began)
+        run = Run(self.launch, self.agents, reason, self.timeout, time.monotonic() - self.began, self.strays)
         if show:
             live.finish(*run.bundle())
             run._stand()
