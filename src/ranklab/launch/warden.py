@@ -5,10 +5,11 @@ every process that descends from it, when its standard input closes: the noteboo
 so closing it is how a run is stopped, and the kernel of the system closes it when the notebook is killed.
 
 torchrun gives every rank a session of its own, so that no process group holds them all; a torchrun that is killed
-leaves its ranks running. Here they have one ancestor that stays (PR_SET_CHILD_SUBREAPER). Pure standard library: it
-starts in milliseconds, also on a machine on which ranklab is not installed.
+leaves its ranks running. Here they have one ancestor that stays (PR_SET_CHILD_SUBREAPER). It imports nothing of ranklab
+and of other packages psutil alone, because it runs beside every torchrun and has to start at once.
 """
 
+import contextlib
 import ctypes
 import os
 import select
@@ -17,6 +18,8 @@ import signal
 import subprocess
 import sys
 import time
+
+import psutil
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LINUX = sys.platform == "linux"
@@ -63,67 +66,31 @@ def end_descendants() -> None:
     One that is inside a call of the system which nothing interrupts, a broken disk say, is given up on.
     """
     end = time.monotonic() + GIVE_UP
-    while (family := descendants(os.getpid())) and time.monotonic() < end:
-        for pid in family:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue  # it has ended by itself
+    while (family := _running()) and time.monotonic() < end:
+        for process in family:
+            with contextlib.suppress(psutil.Error):  # it has ended by itself, or has become another user's
+                process.kill()
         select.select([], [], [], 0.01)  # the system takes a moment to end what was killed
 
 
-def descendants(ancestor: int) -> list[int]:
-    """Return the processes below one process, without those that have ended and wait to be reaped."""
-    parents = dict(_processes())
-    return [pid for pid in parents if _descends(pid, ancestor, parents)]
+def _running() -> list[psutil.Process]:
+    """Return the processes below this one, without those that have ended and wait to be reaped."""
+    return [each for each in psutil.Process().children(recursive=True) if not _has_ended(each)]
 
 
-def _descends(pid: int, ancestor: int, parents: dict[int, int]) -> bool:
-    seen = set()
-    while pid in parents and pid not in seen:
-        seen.add(pid)
-        pid = parents[pid]
-        if pid == ancestor:
-            return True
-    return False
-
-
-def _processes():
-    """Yield process id and parent of all processes that run."""
-    if not os.path.exists("/proc/self/stat"):
-        listed = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], capture_output=True, text=True, check=True)
-        for line in listed.stdout.splitlines():
-            pid, parent, state = line.split()[:3]
-            if not state.startswith("Z"):
-                yield int(pid), int(parent)
-        return
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/stat", encoding="utf8", errors="replace") as file:
-                    state, parent = file.read().rpartition(")")[2].split()[:2]
-            except (FileNotFoundError, ProcessLookupError):
-                continue  # it has ended since the folder was listed
-            if state not in "ZX":
-                yield int(entry), int(parent)
+def _has_ended(process: psutil.Process) -> bool:
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def _reap(keep: int) -> None:
     """Collect adopted processes that have ended; the command's own status is left to its Popen."""
-    for pid in _children():
-        if pid != keep:
-            try:
-                os.waitpid(pid, os.WNOHANG)
-            except ChildProcessError:
-                continue  # not ours any more
-
-
-def _children() -> list[int]:
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
-            return [int(pid) for pid in file.read().split()]
-    except FileNotFoundError:  # no such file on this system: zombies stay until this program ends
-        return []
+    for child in psutil.Process().children():
+        if child.pid != keep:
+            with contextlib.suppress(ChildProcessError):  # not ours any more
+                os.waitpid(child.pid, os.WNOHANG)
 
 
 def _follow() -> None:
