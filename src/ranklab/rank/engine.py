@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 import warnings
 
 from ipyparallel.engine.app import IPEngine
@@ -106,6 +107,7 @@ def prepare_shell(shell) -> None:
         # The lines already end in the message; the error itself might not survive being printed.
         lines = cut_traceback(error)
         shell._showtraceback(error_type, lines[-1], lines)
+        forget_frames(error)
 
     shell.showtraceback = show
     run = shell.run_code
@@ -120,6 +122,19 @@ def prepare_shell(shell) -> None:
     # ipykernel's exit() goes on with the cell and ends the process afterwards; a program's ends the program.
     shell.user_ns["exit"] = shell.user_ns["quit"] = sys.exit
     shell.showsyntaxerror = lambda *_, **__: show()
+
+
+def forget_frames(error: BaseException | None) -> None:
+    """Let go of what the functions held in which an error was raised, and of what had led to it.
+
+    IPython keeps the latest error, and with it a store of a meeting that failed; the next would find that meeting's
+    addresses in it.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def forget_other_jobs() -> None:
