@@ -64,6 +64,17 @@ def test_a_rank_that_comes_back_before_rank_0_has_left_meets_in_the_next_store(n
     assert met(shown), shown
 
 
+def test_a_group_can_be_made_again_while_a_model_still_holds_the_last_one(notebook):
+    held = "model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 2))\nmodel(torch.ones(1, 2))"
+    shown = notebook.px(HEAD + "dist.init_process_group()\n" + held, "--timeout 120")
+    assert shown.error is None, shown
+    again = "dist.destroy_process_group()\ndist.init_process_group()\nx = torch.ones(1)\ndist.all_reduce(x)\n"
+    for _ in range(3):
+        shown = notebook.px(f"{again}{held}\nprint(x.item())", "--timeout 120")
+        assert met(shown), shown
+    notebook.px("dist.destroy_process_group()\ndel model", "--timeout 120")
+
+
 def test_a_url_that_names_the_port_of_rank_0_is_met_at_as_well(notebook):
     url = "'gloo', 'tcp://127.0.0.1:' + os.environ['MASTER_PORT'], rank=rank, world_size=4"
     regroup(notebook.names["world"].processes)

@@ -9,8 +9,8 @@ interface only, where a store that torch opens listens on all.
 A store has to end with the group that met in it, because the next group would find the addresses of the last one
 there. So torch's table of ways to meet (``_rendezvous_handlers`` in torch/distributed/rendezvous.py, 2.13) gets what
 happens around each meeting: ours lets go as soon as the reader's own store shares the server, and a rank that comes
-back before rank 0 has left the last group waits for the new server rather than meet in the old one, as a rank of a
-bare program would.
+back before rank 0 has left the last group waits until that server has ended. Where rank 0 keeps it alive (a DDP model
+holds the group that it was built with), rank 0 says so in it when it comes back, and the group meets under a prefix.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -29,10 +30,27 @@ from urllib.parse import parse_qs, urlsplit
 Meeting = tuple[Any, int, int]  # a store, a rank and a world size
 PATIENCE = timedelta(minutes=30)  # of torch
 MOMENT = 0.05  # seconds; a server that ends closes its connections first and its port a moment later
+COUNT = "ranklab meetings"  # how many groups have met in a server
 WAYS = ("env", "tcp")  # the ways to meet that lead to a TCPStore
 _store: Any = None
-# Where this rank has met last, and a connection to the store there that says nothing and hears the store end.
-_line: tuple[str, socket.socket] | None = None
+_last: LastMeeting | None = None
+
+
+@dataclass
+class LastMeeting:
+    """Where this rank has met last.
+
+    Attributes:
+        place: address and port.
+        store: of the meeting; this rank's own connection to the server.
+        line: a connection that says nothing, and hears the server end.
+        number: of the meeting, among those in that server.
+    """
+
+    place: str
+    store: Any
+    line: socket.socket
+    number: int
 
 
 def open_store() -> None:
@@ -108,8 +126,9 @@ def _attended(meet: Callable[..., Iterator[Meeting]]) -> Callable[..., Iterator[
     @functools.wraps(meet)
     def attended(url: str, **options: Any) -> Iterator[Meeting]:
         global _store
+        arrive = functools.partial(meet, url, **options)
         try:
-            found = next(meet(url, **options)) if _serves(url) else _meet_anew(meet, url, options)
+            found = _serve(arrive) if _serves(url) else _join(arrive, _place(url), options.get("timeout", PATIENCE))
         finally:
             _store = None  # the reader's own store shares the server by now, or there is no meeting
         yield found
@@ -123,21 +142,57 @@ def _serves(url: str) -> bool:
     return told[0] == "0"
 
 
-def _meet_anew(meet: Callable[..., Iterator[Meeting]], url: str, options: dict[str, Any]) -> Meeting:
-    """Meet when the store of the last meeting at the same place has ended."""
-    global _line
-    parts = urlsplit(url)
-    place = parts.netloc or f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
-    last, line = _line or ("", None)
-    if line is not None:
-        # The line can have been cut; and rank 0 can keep its store though it has left the group.
-        with contextlib.suppress(OSError), line:
-            line.settimeout(options.get("timeout", PATIENCE).total_seconds())
-            if last == place:
-                line.recv(1)
-                time.sleep(MOMENT)
-    _line = None
-    found = next(meet(url, **options))
+def _place(url: str) -> str:
+    return urlsplit(url).netloc or f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+
+
+def _serve(arrive: Callable[[], Iterator[Meeting]]) -> Meeting:
+    """Meet as the rank that serves, and tell those who wait where something has kept the last server alive."""
+    found = next(arrive())
+    number = found[0].add(COUNT, 1)
+    if number > 1:
+        found[0].set(_prefix(number), "")
+    return _under(found, number)
+
+
+def _join(arrive: Callable[[], Iterator[Meeting]], place: str, patience: timedelta) -> Meeting:
+    """Meet when the server of the last meeting at the same place has ended, or its rank has come back."""
+    global _last
+    number = 1
+    if _last is not None:
+        with _last.line:
+            if _last.place == place:
+                number = _await_next(_last, patience)
+        _last = None
+    found = next(arrive())
     with contextlib.suppress(OSError):  # rank 0 has given up already
-        _line = place, socket.create_connection((found[0].host, found[0].port))
-    return found
+        _last = LastMeeting(place, found[0], socket.create_connection((found[0].host, found[0].port)), number)
+    return _under(found, number)
+
+
+def _await_next(last: LastMeeting, patience: timedelta) -> int:
+    """Return the number of the next meeting in the last server; 1 where that server has ended."""
+    until = time.monotonic() + patience.total_seconds()
+    last.line.settimeout(MOMENT)
+    with contextlib.suppress(OSError, RuntimeError):  # both can have been cut
+        while time.monotonic() < until:
+            try:
+                last.line.recv(1)
+                break
+            except TimeoutError:
+                if last.store.check([_prefix(last.number + 1)]):
+                    return last.number + 1
+    time.sleep(MOMENT)
+    return 1
+
+
+def _prefix(number: int) -> str:
+    return f"{COUNT} {number}"
+
+
+def _under(found: Meeting, number: int) -> Meeting:
+    """Return the meeting under a prefix of its own, where it is not the first in its server."""
+    if number == 1:
+        return found
+    store, rank, size = found
+    return sys.modules["torch.distributed"].PrefixStore(_prefix(number), store), rank, size
