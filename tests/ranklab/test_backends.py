@@ -82,7 +82,7 @@ def new_backend(monkeypatch):
 def test_another_backend_is_another_record(new_backend, monkeypatch):
     assert backends.defaults()["XCCL_QUIET"] == "1" and backends.interfaces("lo")["XCCL_IFNAME"] == "lo"
     assert diagnosis.mismatch.find(disagreeing("xccl")).cause.endswith("and XCCL does not compare them.")
-    assert backends.anonymous("/home/me/xccl/a.cc failed") == "[XCCL] failed"
+    assert backends.anonymous("/home/me/xccl/a.cc failed") == "[XCCL] failed"  # bookkit: planted
     errors = [
         RankOutcome(0, state="raised", error="E: the peer is no more", traceback=["line 1:  f()", "E"]),
         RankOutcome(1, state="raised", error="ValueError: x"),

@@ -29,7 +29,7 @@ PROGRAM = """
     def answer(cell):
         '''Run a cell as a rank does.'''
         try:
-            exec(compile(cell, "/tmp/ipykernel_1/2.py", "exec"), {})
+            exec(compile(cell, "/tmp/ipykernel_1/2.py", "exec"), {})  # bookkit: planted
             print("came to its end")
         except KeyboardInterrupt:
             print("interrupted")
