@@ -330,7 +330,7 @@ def test_a_machine_that_forbids_namespaces_is_told_in_one_sentence(folder):
 
 
 def test_missing_tools_are_told_with_their_packages(monkeypatch):
-    monkeypatch.setattr("ranklab.lab.hosttools.shutil.which", lambda tool, path: None if tool in ("ip", "tc") else tool)
+    monkeypatch.setattr("ranklab.programs.shutil.which", lambda tool, path: None if tool in ("ip", "tc") else tool)
     with pytest.raises(NoHosts, match=r"^Hosts need ip, tc\. To allow them: sudo apt install iproute2\.$"):
         ranklab.hosts(2)
 
