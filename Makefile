@@ -45,7 +45,8 @@ ifdef T
 else
 	@$(RUN) -m bookkit chapters $(CH) >/dev/null # a slip in a name is told now, not after the tests
 ifndef CH
-	@$(PYTEST) $(PARALLEL) -m "not alone" $(TESTS)
+	@$(PYTEST) $(PARALLEL) -m "not alone and not site" $(TESTS)
+	@$(PYTEST) $(PARALLEL) -m "site and not alone" tests/site # a browser's event loop runs on in its worker
 	@$(PYTEST) -m alone $(TESTS)
 endif
 	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && $(PYTEST) $(PARALLEL) $(NBVAL) $$chapters

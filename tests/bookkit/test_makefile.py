@@ -26,8 +26,13 @@ def test_a_slip_in_the_chapters_is_told_before_the_tests_run():
 
 def test_what_is_timed_runs_beside_nothing():
     beside, alone = (line for line in typed("test").splitlines() if "tests/ranklab" in line)
-    assert "-n auto --dist loadfile" in beside and '-m "not alone"' in beside
+    assert "-n auto --dist loadfile" in beside and '-m "not alone and not site"' in beside
     assert "-n auto" not in alone and "-m alone" in alone
+
+
+def test_the_browser_has_workers_of_its_own():
+    (site,) = (line for line in typed("test").splitlines() if "tests/site" in line and "tests/ranklab" not in line)
+    assert '-m "site and not alone"' in site
 
 
 def test_one_file_of_tests_runs_without_chapters():
