@@ -51,7 +51,8 @@ def running(command: list[str]):
     def again() -> None:
         while not over.is_set():
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            current[:] = [subprocess.Popen(command, env=environment(), **quiet)]
+            # A session of its own: Linux shares processors among sessions first (sched_autogroup), and every rank has one.
+            current[:] = [subprocess.Popen(command, env=environment(), start_new_session=True, **quiet)]
             current[0].wait()
 
     thread = threading.Thread(target=again)
@@ -122,7 +123,7 @@ def main() -> int:
     parser.add_argument("--room", type=int, default=0, help="notebooks that start, hang and recover")
     parser.add_argument("--beside", default="", help="a chapter that runs again and again")
     parser.add_argument("--together", type=int, default=1, help="how many chapters run side by side")
-    parser.add_argument("--cell-seconds", type=int, default=300, help="limit of a cell, for nbval")
+    parser.add_argument("--cell-seconds", type=int, default=600, help="limit of a cell, for nbval")
     options = parser.parse_args()
     chapters = [str(path) for path in named(ROOT, options.chapters)]
     console = Console()

@@ -85,13 +85,15 @@ def test_ctrl_c_ends_with_a_sentence_and_leaves_no_pip(tmp_path):
         f"environment.refresh = lambda folder: environment.pip_install({slow_pip(tmp_path)!r}, [])\n"
         "sys.exit(environment.main(['env']))"
     )
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, **pipes) as making:
         for _ in range(2):
             making.stdout.readline()
-        making.send_signal(signal.SIGINT)
+        # To all of them, as a terminal does: a signal for the parent alone can come before Popen returned, and then
+        # nobody would end pip.
+        os.killpg(making.pid, signal.SIGINT)
         # Its pipes reach their end only when pip has gone too.
-        assert making.communicate(timeout=10)[1] == "Stopped. The next make begins again.\n"
+        assert making.communicate(timeout=60)[1] == "Stopped. The next make begins again.\n"
     assert making.returncode == 130
 
 
