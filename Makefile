@@ -28,7 +28,7 @@ PYTEST := exec $(RUN) -m bookkit.leash pytest
 # A file's tests share what they start, so a file stays with one worker; a notebook is a file.
 PARALLEL := -n auto --dist loadfile
 # Markers follow from what a test starts: tests/starts.py.
-QUICK := not ranks and not hosts and not site and not build and not alone
+QUICK := not ranks and not hosts and not site and not build
 
 .DEFAULT_GOAL := help
 .PHONY: help run test quick book lab record bench check doctor clean environment
@@ -45,9 +45,8 @@ ifdef T
 else
 	@$(RUN) -m bookkit chapters $(CH) >/dev/null # a slip in a name is told now, not after the tests
 ifndef CH
-	@$(PYTEST) $(PARALLEL) -m "not alone and not site" $(TESTS)
-	@$(PYTEST) $(PARALLEL) -m "site and not alone" tests/site # a browser's event loop runs on in its worker
-	@$(PYTEST) -m alone $(TESTS)
+	@$(PYTEST) $(PARALLEL) -m "not site" $(TESTS)
+	@$(PYTEST) $(PARALLEL) -m site tests/site # a browser's event loop runs on in its worker
 endif
 	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && $(PYTEST) $(PARALLEL) $(NBVAL) $$chapters
 	@echo "$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.)"

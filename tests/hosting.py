@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import psutil
+from support import eventually
 
 import ranklab
 from ranklab.errors import NoHosts
@@ -72,12 +72,9 @@ def machine() -> tuple[str, str]:
     return interfaces, Path("/proc/self/mounts").read_text()
 
 
-def gone(mark: str, of: set[str], folder: Path, seconds: float = 5.0) -> None:
-    """Wait until nothing of a marked program is left; fail after some seconds."""
-    deadline = time.monotonic() + seconds
-    while left := [*marked(mark), *holders(of), *folder.glob(f"{PREFIX}*")]:
-        assert time.monotonic() < deadline, left
-        time.sleep(0.02)
+def gone(mark: str, of: set[str], folder: Path) -> bool:
+    """Wait until nothing of a marked program is left, and say whether it has gone."""
+    return eventually(lambda: not [*marked(mark), *holders(of), *folder.glob(f"{PREFIX}*")])
 
 
 def program(text: str, mark: str, folder: Path, user: list[str], **options) -> subprocess.Popen:

@@ -2,11 +2,11 @@
 
 import os
 import threading
-import time
 import uuid
 from pathlib import Path
 
 import psutil
+from support import eventually
 
 HELLO = """
 import os
@@ -40,12 +40,7 @@ def waiting(folder: Path, then: str = "") -> dict:
 
 def appeared(folder: Path, ranks: int, seconds: float = 60) -> bool:
     """Wait until so many ranks of :func:`waiting` run."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if all((folder / str(rank)).exists() for rank in range(ranks)):
-            return True
-        time.sleep(0.02)
-    return False
+    return eventually(lambda: all((folder / str(rank)).exists() for rank in range(ranks)), seconds)
 
 
 def when_running(folder: Path, ranks: int, act) -> threading.Thread:

@@ -3,7 +3,7 @@
 The markers are explained in pyproject.toml. The guard (tests/guard) stops a test that starts what is not said here.
 """
 
-# Fixtures that start something, or that only a timed test asks for; what asks for these is found by itself.
+# Fixtures that start something; what asks for these is found by itself.
 FIXTURES = {
     "notebook": "ranks",  # four ranks in a notebook, or as many as a fault is tried on
     "one_rank": "ranks",
@@ -18,7 +18,6 @@ FIXTURES = {
     "debian": "hosts",
     "unknown": "hosts",
     "cluster": "hosts ranks",
-    "figures": "alone",  # the table of what faults cost
     "site": "site build",
     "chromium": "site",
 }
@@ -31,40 +30,32 @@ NAMED = {
     "bookkit/test_record_again.py::test_recording_again_gives_the_same_bytes": "ranks",
     "bookkit/test_run.py::test_after_a_chapter_that_fails_the_others_run_and_the_site_is_built": "build",
     "bookkit/test_wheel.py": "build",
-    "faults/test_machine.py": "ranks alone",
-    "faults/test_matrix.py": "ranks alone",
+    "faults/test_machine.py": "ranks",
+    "faults/test_matrix.py": "ranks",
     "ranklab/test_claims.py::test_gloo_raises_at_once_when_the_ranks_that_it_waits_for_exit": "ranks",
     "ranklab/test_deadman.py": "ranks",
     "ranklab/test_doctor.py::test_an_all_reduce_that_does_not_come_back_ends_at_the_deadline": "ranks",
-    "ranklab/test_doctor.py::test_this_machine_is_ready": "ranks hosts alone",
+    "ranklab/test_doctor.py::test_this_machine_is_ready": "ranks hosts",
     "ranklab/test_elsewhere.py::test_ranks_get_gpus_by_the_rules_of_ranks_started_here": "ranks",
     "ranklab/test_forkserver.py::test_a_broken_torch_is_one_sentence": "ranks",
     "ranklab/test_forkserver.py::test_a_home_that_cannot_be_written": "ranks",
     "ranklab/test_forkserver.py::test_a_killed_server_takes_its_ranks_along": "ranks",
-    "ranklab/test_forkserver.py::test_a_rank_is_replaced_in_its_place_and_the_others_stay": "alone",
     "ranklab/test_forkserver.py::test_a_scheduler_that_dies_while_it_starts_costs_a_second_start": "ranks",
     "ranklab/test_forkserver.py::test_a_start_that_is_interrupted_leaves_nothing": "ranks",
     "ranklab/test_forkserver.py::test_a_stopped_server_can_be_ended": "ranks",
     "ranklab/test_forkserver.py::test_an_unsafe_server_is_not_forked": "ranks",
-    "ranklab/test_forkserver.py::test_eight_worlds_at_once": "ranks alone",
-    "ranklab/test_forkserver.py::test_fifty_starts_and_stops_leave_nothing": "ranks",
-    "ranklab/test_forkserver.py::test_memory_of_ranks_is_shared": "alone",
+    "ranklab/test_forkserver.py::test_eight_worlds_at_once": "ranks",
+    "ranklab/test_forkserver.py::test_twelve_starts_and_stops_leave_nothing": "ranks",
     "ranklab/test_forkserver.py::test_spawn_behaves_the_same": "ranks",
     "ranklab/test_forkserver.py::test_stop_ends_what_a_rank_has_started": "ranks",
     "ranklab/test_forkserver.py::test_what_torch_reads_when_imported_is_read_again": "ranks",
     "ranklab/test_hosts.py": "hosts",
     "ranklab/test_hosts_world.py": "hosts ranks",
-    "ranklab/test_hosts_world.py::test_a_cut_cable_hangs_a_collective_and_the_report_names_it": "alone",
     "ranklab/test_launch_clock.py::test_a_deadline_of_torchrun_goes_by_it": "ranks",
-    "ranklab/test_launcher.py::test_a_killed_engine_fails_its_requests_at_once_and_can_be_replaced": "alone",
     "ranklab/test_layout.py::test_the_environment_is_what_torchrun_sets_on_two_uneven_nodes": "ranks",
     "ranklab/test_meter.py::test_torchrun_has_the_same_meter": "ranks",
     "ranklab/test_names.py": "hosts ranks",
-    "ranklab/test_names.py::test_c10d_without_a_name_ends_at_once": "alone",
     "ranklab/test_progress.py::test_a_slow_start_says_what_it_waits_for": "ranks",
-    "ranklab/test_px.py::test_a_collective_that_nobody_waited_for_does_not_block_the_next_cell": "alone",
-    "ranklab/test_px.py::test_a_rank_that_raises_frees_those_that_wait_for_it": "alone",
-    "ranklab/test_px.py::test_a_skipped_collective_ends_at_the_deadline_with_variables": "alone",
     "ranklab/test_starting.py": "ranks",
     "ranklab/test_torchrun.py::test_a_flag_that_does_not_exist_is_told_in_torchruns_words": "ranks",
     "ranklab/test_torchrun.py::test_a_machine_whose_name_does_not_resolve_is_no_obstacle": "ranks hosts",
@@ -73,11 +64,7 @@ NAMED = {
     "ranklab/test_torchrun.py::test_outputs_come_in_rank_order": "ranks",
     "ranklab/test_torchrun.py::test_the_reader_sees_it_once": "ranks",
     "ranklab/test_torchrun_faults.py": "ranks",
-    "ranklab/test_torchrun_faults.py::test_a_node_that_never_comes_is_named_at_the_deadline": "alone",
-    "ranklab/test_torchrun_faults.py::test_a_rank_that_ignores_every_signal_ends_too": "alone",
-    "ranklab/test_torchrun_faults.py::test_a_rank_that_prints_without_end_is_cut_and_ended": "alone",
-    "ranklab/test_torchrun_faults.py::test_ranks_that_wait_for_one_another_end_at_the_deadline": "alone",
-    "ranklab/test_torchrun_hosts.py": "hosts ranks alone",
+    "ranklab/test_torchrun_hosts.py": "hosts ranks",
     "ranklab/test_world.py": "ranks",
 }
 

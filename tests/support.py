@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
@@ -78,6 +79,16 @@ def stopwatch() -> Callable[[], float]:
         return (until.clock - began.clock) * (1 - load.taken_by_others(began, until))
 
     return seconds
+
+
+def eventually(condition: Callable[[], object], seconds: float = 60) -> bool:
+    """Wait until a condition holds, and say whether it does; at once on a quiet machine, a minute is for a busy one."""
+    until = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 def processes_of(home: str) -> list[psutil.Process]:

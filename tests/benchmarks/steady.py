@@ -51,7 +51,7 @@ def running(command: list[str]):
     def again() -> None:
         while not over.is_set():
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-            # A session of its own: Linux shares processors among sessions first (sched_autogroup), and every rank has one.
+            # A session of its own, as every rank has: Linux shares processors among sessions (sched_autogroup).
             current[:] = [subprocess.Popen(command, env=environment(), start_new_session=True, **quiet)]
             current[0].wait()
 

@@ -24,15 +24,14 @@ def test_a_slip_in_the_chapters_is_told_before_the_tests_run():
     assert commands.index("bookkit chapters") < commands.index("tests/ranklab") < commands.index("--nbval")
 
 
-def test_what_is_timed_runs_beside_nothing():
-    beside, alone = (line for line in typed("test").splitlines() if "tests/ranklab" in line)
-    assert "-n auto --dist loadfile" in beside and '-m "not alone and not site"' in beside
-    assert "-n auto" not in alone and "-m alone" in alone
+def test_files_of_tests_run_side_by_side():
+    (beside,) = (line for line in typed("test").splitlines() if "tests/ranklab" in line)
+    assert "-n auto --dist loadfile" in beside and '-m "not site"' in beside
 
 
 def test_the_browser_has_workers_of_its_own():
     (site,) = (line for line in typed("test").splitlines() if "tests/site" in line and "tests/ranklab" not in line)
-    assert '-m "site and not alone"' in site
+    assert '-m site' in site
 
 
 def test_one_file_of_tests_runs_without_chapters():
@@ -43,7 +42,7 @@ def test_one_file_of_tests_runs_without_chapters():
 
 def test_quick_leaves_out_whatever_starts_something():
     commands = typed("quick")
-    assert '-m "not ranks and not hosts and not site and not build and not alone"' in commands
+    assert '-m "not ranks and not hosts and not site and not build"' in commands
     assert "--nbval" not in commands
 
 

@@ -36,7 +36,7 @@ def test_a_command_gives_away_what_it_starts(command, kind):
 
 def test_a_test_is_marked_by_its_fixtures_its_name_and_its_file():
     assert markers("ranklab/test_new.py", "test_it", ["tmp_path", "notebook"]) == {"ranks"}
-    assert markers("faults/test_matrix.py", "test_it", ["figures"]) == {"ranks", "alone"}
+    assert markers("faults/test_matrix.py", "test_it", ["figures"]) == {"ranks"}
     assert markers("ranklab/test_new.py", "test_it", ["tmp_path"]) == set()
 
 

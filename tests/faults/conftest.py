@@ -1,16 +1,16 @@
 """A notebook with ranks for each world size, and the table of what each fault cost."""
 
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 from support import Notebook
 
 os.environ["IPP_NONINTERACTIVE"] = "1"
+COST = "what a fault cost"
 
 
-@dataclass
-class Figure:
+class Figures(NamedTuple):
     """What one fault cost on one world size, seconds."""
 
     fault: str
@@ -20,13 +20,10 @@ class Figure:
     kept: str
 
 
-FIGURES: list[Figure] = []
-
-
-@pytest.fixture(scope="session")
-def figures():
-    """Adds a line to the table that is printed after the tests."""
-    return lambda *line: FIGURES.append(Figure(*line))
+@pytest.fixture
+def figures(record_property):
+    """Adds a line to the table that is printed after the tests; it travels with the test's report from any worker."""
+    return lambda *line: record_property(COST, line)
 
 
 @pytest.fixture(scope="module", params=[3], ids=lambda size: f"{size} ranks")
@@ -54,10 +51,12 @@ def pytest_collection_modifyitems(items):
 
 def pytest_terminal_summary(terminalreporter):
     """Print what every fault cost."""
-    if not FIGURES:
+    passed = terminalreporter.stats.get("passed", [])
+    lines = sorted(Figures(*line) for report in passed for name, line in report.user_properties if name == COST)
+    if not lines:
         return
     write = terminalreporter.write_line
     terminalreporter.section("faults: seconds to the report (the deadline is 1 s) and from there to a right all_reduce")
     write(f"{'fault':<38}{'ranks':>6}{'report':>8}{'usable':>8}  variables kept")
-    for figure in sorted(FIGURES, key=lambda figure: (figure.fault, figure.ranks)):
+    for figure in lines:
         write(f"{figure.fault:<38}{figure.ranks:>6}{figure.report:>8.2f}{figure.usable:>8.2f}  {figure.kept}")

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from faults_catalogue import RIGHT, SETUP, START
-from support import owner, processes_of, stopwatch
+from support import eventually, owner, processes_of, stopwatch
 
 from ranklab import live
 from ranklab.cells import cell as cells
@@ -46,9 +46,7 @@ def memory_limit(notebook):
                 group.rmdir()
             continue
         yield group
-        deadline = time.monotonic() + 5
-        while (group / "cgroup.procs").read_text() and time.monotonic() < deadline:
-            os.sched_yield()
+        eventually(lambda: not (group / "cgroup.procs").read_text())
         group.rmdir()
         return
     yield None
@@ -284,8 +282,7 @@ def test_stopped_leftovers_of_a_killed_notebook_are_ended_at_the_next_start():
     for entry in ours:
         entry.suspend()
     process.kill()
-    process.wait(10)
-    assert set(leftovers.processes()) >= set(ours)
-    assert leftovers.clean() >= len(ours)
-    assert psutil.wait_procs(ours, timeout=2)[1] == []
-    assert not Path(home).exists()
+    process.wait(60)
+    leftovers.clean()  # as each start does, those of other tests beside this one, too
+    assert psutil.wait_procs(ours, timeout=60)[1] == []
+    assert eventually(lambda: not Path(home).exists())

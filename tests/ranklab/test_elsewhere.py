@@ -7,11 +7,11 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import slurm
+from support import eventually
 
 import ranklab
 from ranklab.errors import RanklabError, WorldError
@@ -225,10 +225,8 @@ def ssh_server(tmp_path):
         *("-i", str(tmp_path / "user"), "-o", "StrictHostKeyChecking=no", "-o", "LogLevel=ERROR"),
         *("-o", f"UserKnownHostsFile={tmp_path / 'known'}", "-o", f"Port={port}"),
     ]
-    deadline = time.monotonic() + 10
-    while subprocess.run(["ssh", *options, "localhost", "true"], stderr=subprocess.DEVNULL).returncode:
-        assert time.monotonic() < deadline, "the ssh server does not answer"
-        time.sleep(0.1)
+    greet = ["ssh", *options, "localhost", "true"]
+    assert eventually(lambda: subprocess.run(greet, stderr=subprocess.DEVNULL).returncode == 0), "the server is silent"
     yield {"ssh_args": options, "scp_args": options, "remote_python": sys.executable, "user": getpass.getuser()}
     server.terminate()
     server.wait(10)
@@ -267,10 +265,8 @@ def small_slurm(tmp_path, monkeypatch):
         subprocess.Popen(["slurmctld", "-D"], stderr=subprocess.DEVNULL),
         subprocess.Popen(["slurmd", "-D", "-N", "computer1"], stderr=subprocess.DEVNULL),
     ]
-    deadline = time.monotonic() + 30
-    while subprocess.run(["srun", "true"], stderr=subprocess.DEVNULL, timeout=60).returncode:
-        assert time.monotonic() < deadline, (tmp_path / "controller.log").read_text()
-        time.sleep(0.2)
+    ask = {"args": ["srun", "true"], "stderr": subprocess.DEVNULL, "timeout": 60}
+    assert eventually(lambda: subprocess.run(**ask).returncode == 0), (tmp_path / "controller.log").read_text()
     yield
     with contextlib.suppress(subprocess.TimeoutExpired):
         subprocess.run(["scontrol", "shutdown"], timeout=10)

@@ -217,7 +217,7 @@ def test_nothing_is_left_of_a_world_whose_owner_is_killed(user, folder):
         ours = spaces(marked(mark))
         child.send_signal(signal.SIGKILL)
         child.wait(10)
-        gone(mark, ours, folder)
+        assert gone(mark, ours, folder)
     assert machine() == before
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import ipyparallel as ipp
 import pytest
-from support import stopwatch
+from support import eventually, stopwatch
 
 from ranklab.engines.launcher import RankSetLauncher
 from ranklab.engines.processes import Processes
@@ -27,13 +27,6 @@ def two():
     ranks.stop()
 
 
-def wait_until(condition):
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def nap(folder: str) -> None:
     """Say that the engine is inside this call, where SIGINT is not ignored, and stay there."""
     Path(folder, str(os.getpid())).touch()
@@ -44,7 +37,7 @@ def napping(client, folder):
     """Send every engine to sleep, and return when each has said that it is in the call."""
     asleep = Path(tempfile.mkdtemp(dir=folder))
     naps = client[:].apply_async(nap, str(asleep))
-    wait_until(lambda: len(list(asleep.iterdir())) == len(client.ids))
+    assert eventually(lambda: len(list(asleep.iterdir())) == len(client.ids))
     return naps
 
 
@@ -73,8 +66,8 @@ def test_a_killed_engine_fails_its_requests_at_once_and_can_be_replaced(two, tmp
     with pytest.raises(ipp.RemoteError, match="Engine 1 died"):
         naps[1].get(timeout=PATIENCE)
     assert clock() < 1.0
-    wait_until(lambda: two.exit_code(1) == -signal.SIGKILL)
-    wait_until(lambda: two.client.ids == [0])
+    assert eventually(lambda: two.exit_code(1) == -signal.SIGKILL)
+    assert eventually(lambda: two.client.ids == [0])
     two.replace([1])
     assert two.client[1].apply_sync(os.getenv, "RANK") == "1"
     two.client.send_signal(signal.SIGINT, targets=[0], block=True)

@@ -277,3 +277,17 @@ def test_others_may_finish_after_an_error_as_long_as_they_could_have(monkeypatch
     failed = never()
     failed.set_exception(ValueError())
     assert waiting.wait_for(Elsewhere(), {0: failed, 1: Late(3)}, 60, Live(), Presses()) == reason
+
+
+def test_nobody_is_overdue_who_was_not_let_or_whose_time_is_not_up(monkeypatch):
+    had = 0.0
+    monkeypatch.setattr(patience, "FairClock", lambda pids: lambda: had)
+    monkeypatch.setattr(patience.time, "monotonic", lambda: wall)
+    wall = 0.0
+    late = patience.overdue(120, [])
+    wall, had = 500.0, 119.0  # the processors were others' most of the time
+    assert not late()
+    had = 121.0
+    assert late()
+    wall = 119.0
+    assert not late()

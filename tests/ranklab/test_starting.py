@@ -6,11 +6,11 @@ import os
 import signal
 import socket
 import sys
-import time
 
 import psutil
 import pytest
 import torch.distributed
+from support import eventually
 
 import ranklab
 from ranklab.engines import greeting, processes
@@ -28,9 +28,7 @@ def test_ranks_answer_and_are_watched_without_waitid(monkeypatch):
         assert world.pull("x") == [1, 1]
         controller = world.processes._cluster.controller.pid
         os.kill(controller, signal.SIGKILL)
-        deadline = time.monotonic() + 5
-        while controller_runs(world.processes._cluster) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        assert eventually(lambda: not controller_runs(world.processes._cluster))
         assert "controller" in world.processes.lost()
 
 

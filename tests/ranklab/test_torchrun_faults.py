@@ -4,12 +4,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 from launches import HELLO, appeared, marked, program, waiting, when_running
-from support import steady, stopwatch
+from support import eventually, steady, stopwatch
 
 import ranklab
 from ranklab.cells.panel import Panel
@@ -222,7 +221,7 @@ def test_an_owner_killed_with_9_leaves_nothing(tmp_path, nodes):
     assert len(ours) >= 4 and len(folders) == 1  # a warden, torchrun, two ranks
     owner.kill()
     owner.wait()
-    alive = psutil.wait_procs(ours, timeout=5)[1]
+    alive = psutil.wait_procs(ours, timeout=60)[1]
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     assert not os.path.exists(folders.pop())
 
@@ -239,6 +238,4 @@ def test_a_killed_warden_takes_its_ranks_along(tmp_path):
     run, _ = launch(**options, nproc_per_node=2)
     press.join()
     assert run.failure is not None
-    deadline = time.monotonic() + 5
-    while marked("MARK", os.environ["MARK"]) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: not marked("MARK", os.environ["MARK"]))  # what is left fails leaves_no_process

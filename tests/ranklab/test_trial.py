@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from support import eventually
 
 from ranklab.system import trial
 
@@ -70,10 +71,7 @@ def test_where_others_take_the_processors_nothing_is_shown(monkeypatch):
 def test_what_a_program_has_started_counts_as_well():
     child = started("import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])")
     try:
-        until = time.monotonic() + 60
-        while len(trial._family([child])) < 2 and time.monotonic() < until:
-            time.sleep(0.05)
-        assert len(trial._family([child])) == 2
+        assert eventually(lambda: len(trial._family([child])) == 2)
         grandchild = trial._family([child])[1]
     finally:
         os.kill(grandchild, 9)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # a silent engine counts as lost at a minute, because a busy machine may delay many beats.
 HEARTBEAT_MS = 100
 HEARTBEAT_MISSES = 600
+REGISTRATION = 3600  # seconds until the hub forgets an engine that has not beaten; stock: 30, too few where many start
 END_PATIENCE = 1.0
 POLL = 0.01
 QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
@@ -44,6 +45,7 @@ def make_cluster(home: Path) -> ipp.Cluster:
         controller_args=[
             f"--HeartMonitor.period={HEARTBEAT_MS}",
             f"--HeartMonitor.max_heartmonitor_misses={HEARTBEAT_MISSES}",
+            f"--IPController.registration_timeout={REGISTRATION}",
         ],
     )
 

@@ -20,7 +20,7 @@ from ..state import Answer, RankState
 from ..system import backends, leftovers
 from ..system.deadman import HOME, OWNER, is_stopped
 from ..system.home import watchdog_path
-from ..system.patience import ANSWER, EXIT_STATUS
+from ..system.patience import ANSWER, EXIT_STATUS, overdue
 from ..system.refused import no_more
 from .asking import ask
 from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher
@@ -135,10 +135,10 @@ class Processes:
 
     def _await_torch(self) -> dict:
         """Return what the server says about itself once it has imported torch."""
-        deadline = time.monotonic() + START_TIMEOUT
+        late = overdue(START_TIMEOUT, [self._server.pid])
         # A result() with a timeout would raise TimeoutError, which is an OSError: "the system refused" nothing here.
         while not wait([self._server.ready], timeout=POLL).done:
-            if time.monotonic() > deadline:
+            if late():
                 raise RanklabError(
                     f"Importing torch has taken more than {START_TIMEOUT:g} s. "
                     "Is the environment on a slow or network drive?"
@@ -153,18 +153,18 @@ class Processes:
 
     def _await(self, ranks: list[int], progress: Progress, doing: str) -> None:
         """Wait until the controller has admitted these ranks."""
-        deadline = time.monotonic() + START_TIMEOUT
+        late = overdue(START_TIMEOUT, [self._cluster.controller.pid, *map(self.pid, ranks)])
         while not set(ranks) <= set(self.client.ids):
-            self._may_still_come(ranks, deadline)
+            self._may_still_come(ranks, late)
             progress.now(f"{doing}: {len(self.client.ids)} of {self.size} up")
             time.sleep(POLL)
-        greet_all(self.client, ranks, lambda: self._may_still_come(ranks, deadline))
+        greet_all(self.client, ranks, lambda: self._may_still_come(ranks, late))
 
-    def _may_still_come(self, ranks: list[int], deadline: float) -> None:
+    def _may_still_come(self, ranks: list[int], late: Callable[[], bool]) -> None:
         """Raise where waiting for these ranks has become useless."""
         self._check_controller()
         dead = [rank for rank in ranks if self.exit_code(rank) is not None]
-        if dead or time.monotonic() > deadline:
+        if dead or late():
             raise RanklabError(self._why_not(dead))
 
     def _check_controller(self) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from .starving import Starvation
+from .starving import FairClock, Starvation
 
 GRACE = 1.0  # after one rank has raised, the others get this long to finish before they count as waiting for it
 REST = 0.3  # ranks that exchange messages come to rest in it; a small collective takes a thousandth of it
@@ -98,6 +98,17 @@ class Patience:
         self.renew()
         while left := self.left(self._pids, seconds):
             time.sleep(_nap(left))
+
+
+def overdue(seconds: float, pids: Iterable[int]) -> Callable[[], bool]:
+    """Return what says, from then on, whether this process and others have had so many seconds from now.
+
+    Args:
+        seconds: on the wall, and of these the ones in which all of them could run.
+        pids: the others that have to do something before.
+    """
+    until, clock = time.monotonic() + seconds, FairClock([os.getpid(), *pids])
+    return lambda: time.monotonic() > until and clock() > seconds
 
 
 def _nap(left: float) -> float:
