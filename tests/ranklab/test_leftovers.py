@@ -2,10 +2,12 @@
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 
+import psutil
 import pytest
 
 from ranklab.system import leftovers
@@ -79,3 +81,11 @@ def test_another_container_that_shares_the_folder_leaves_a_running_world_alone(t
     )
     assert look.stdout == "[]\n", look.stderr
     assert home.exists()
+
+
+def test_what_is_left_is_ended_even_where_it_is_stopped_and_counted(temporary, monkeypatch):
+    left = [psutil.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
+    left[0].suspend()
+    monkeypatch.setattr(leftovers, "processes", lambda: left)
+    assert leftovers.clean() == 2
+    assert [process.wait(60) for process in left] == [-signal.SIGKILL] * 2
