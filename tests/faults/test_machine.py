@@ -46,7 +46,7 @@ def memory_limit(notebook):
                 group.rmdir()
             continue
         yield group
-        eventually(lambda: not (group / "cgroup.procs").read_text())
+        eventually(lambda members=group / "cgroup.procs": not members.read_text())
         group.rmdir()
         return
     yield None

@@ -55,15 +55,17 @@ def test_a_stage_has_the_weights_that_it_has_in_the_whole_model(resnet):
         assert all(torch.equal(whole[name], tensor) for name, tensor in stage.items())
 
 
-@pytest.mark.parametrize("boundary", range(1, 18))
-def test_cut_anywhere_it_has_the_gradients_of_the_uncut_model(resnet, batch, uncut, boundary):
-    front, back = resnet.resnet50(0, boundary), resnet.resnet50(boundary, 18)
-    sent = front(batch[0])
-    received = sent.detach().clone().requires_grad_()
-    loss = cross_entropy(back(received), batch[1])
+def test_cut_everywhere_it_has_the_gradients_of_the_uncut_model(resnet, batch, uncut):
+    stages = [resnet.resnet50(first, first + 1) for first in range(18)]
+    received, sent = [batch[0]], []
+    for stage in stages:
+        sent.append(stage(received[-1]))
+        received.append(sent[-1].detach().clone().requires_grad_())
+    loss = cross_entropy(received[-1], batch[1])
     loss.backward()
-    sent.backward(received.grad)
-    found = state(front, back)
+    for activation, copy in zip(reversed(sent), reversed(received[1:]), strict=True):
+        activation.backward(copy.grad)
+    found = state(*stages)
     assert torch.allclose(loss.detach(), uncut[0])
     assert found.keys() == uncut[1].keys()
     for name, tensor in uncut[1].items():
