@@ -31,7 +31,7 @@ def test_files_of_tests_run_side_by_side():
 
 def test_the_browser_has_workers_of_its_own():
     (site,) = (line for line in typed("test").splitlines() if "tests/site" in line and "tests/ranklab" not in line)
-    assert '-m site' in site
+    assert "-m site" in site
 
 
 def test_one_file_of_tests_runs_without_chapters():
