@@ -32,6 +32,17 @@ def test_ranks_answer_and_are_watched_without_waitid(monkeypatch):
         assert "controller" in world.processes.lost()
 
 
+def test_a_view_of_ranks_that_were_lost_says_so_until_the_next_cell_starts_them():
+    with ranklab.start(1) as world:
+        controller = world.processes._cluster.controller.pid
+        fault = f"import os, signal, time; os.kill({controller}, signal.SIGKILL); time.sleep(600)"
+        assert "was killed" in world._call(exec, fault)[1]
+        with pytest.raises(RanklabError, match=r"was killed\. world\.restart\(\) starts new ones\."):
+            world.view(0)
+        assert world._call(os.getpid)[1] == ""
+        assert len(world.view(0)) == 1
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ranks are forked on Linux only")
 def test_an_import_of_torch_that_takes_too_long_is_one_sentence(tmp_path, monkeypatch):
     (tmp_path / "torch.py").write_text("import time; time.sleep(600)")

@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ipyparallel.cluster.launcher import SSHEngineLauncher, SSHEngineSetLauncher, find_launcher_class
@@ -79,7 +79,7 @@ class Elsewhere(Processes):
         self.how = f"Ranks are started by ipyparallel's {engines} launcher, and each imports torch for itself."
         self._options = dict(options or {}) | ({"engines": dict(hosts)} if hosts else {})
         self._address = address
-        self._server = self._set = self._cluster = self.client = None
+        self._server = self._set = self._cluster = self._client = None
         self._next_check, self._lost = 0.0, ""
         try:
             self.home = make_home()
@@ -101,39 +101,46 @@ class Elsewhere(Processes):
             self._cluster.controller_ip = self._address
             self._cluster.controller_args = [*self._cluster.controller_args, "--IPController.enable_curve=True"]
         self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
-        self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
+        self._client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
         launcher = RankSSHSetLauncher if engines == "ssh" else find_launcher_class(engines, "engine")
         self._cluster.engine_launcher_class = launcher
         environment = {HOME: str(self.home), "IPYTHONDIR": str(self.home), ENGINES: engines}
         if path := os.environ.get("PYTHONPATH"):
             environment["PYTHONPATH"] = path
         command = [self._options.get("remote_python", sys.executable), "-m", "ranklab.rank.engine"]
-        self._cluster.start_engines_sync(self.size, engine_cmd=command, environment=environment, **self._options)
+        engine_set = self._cluster.start_engines_sync(
+            self.size, engine_cmd=command, environment=environment, **self._options
+        )
+        self._engines = self._cluster.engines[engine_set]
         self._await_all(progress)
         self._lay_out()
 
     def _await_all(self, progress: Progress) -> None:
         deadline = time.monotonic() + ENGINE_TIMEOUT
+
+        def late() -> bool:
+            return time.monotonic() > deadline
+
         everybody = set(range(self.size))
         while not everybody <= set(self.client.ids):
             if strangers := set(self.client.ids) - everybody:
                 raise RanklabError(
                     f"An engine has number {min(strangers)}: {self.launcher} gave it no rank below {self.size}."
                 )
-            self._may_still_come([], deadline)
+            self._may_still_come([], late)
             progress.now(f"{self.launcher}: {len(self.client.ids)} of {self.size} up")
             time.sleep(0.05)
-        greet_all(self.client, sorted(everybody), lambda: self._may_still_come([], deadline))
+        greet_all(self.client, sorted(everybody), lambda: self._may_still_come([], late))
 
-    def _may_still_come(self, ranks: list[int], deadline: float) -> None:
+    def _may_still_come(self, ranks: list[int], late: Callable[[], bool]) -> None:
         """Raise where waiting for the ranks has become useless; which of them died is not known here."""
         self._check_controller()
-        ended = [entry for entry in self._cluster.engines.values() if _has_ended(entry)]
-        if ended or time.monotonic() > deadline:
+        ended = _has_ended(self._engines)
+        if ended or late():
             raise RanklabError(self._why_none(ended))
 
-    def _why_none(self, ended: list) -> str:
-        last = ended[0].get_output().strip().splitlines()[-1:] if ended else []
+    def _why_none(self, ended: bool) -> str:
+        last = self._engines.get_output().strip().splitlines()[-1:] if ended else []
         up = name_ranks(self.client.ids) if self.client.ids else "none"
         within = "" if ended else f" within {ENGINE_TIMEOUT:g} s"
         return f"{self.launcher} did not bring up {self.size} ranks{within} (up: {up}). {' '.join(last)}".strip()
@@ -196,11 +203,11 @@ class Elsewhere(Processes):
 
     def stop(self) -> None:
         """End everything that was started. Twice is fine."""
-        if self.client is not None:
+        if self._client is not None:
             if alive := self.alive():
-                self.client.send_signal(signal.SIGKILL, targets=alive, block=False)
-            self.client.close()
-            self.client = None
+                self._client.send_signal(signal.SIGKILL, targets=alive, block=False)
+            self._client.close()
+            self._client = None
         if self._cluster is not None:
             self._cluster.stop_cluster_sync()
             self._cluster = None

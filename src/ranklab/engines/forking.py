@@ -12,14 +12,17 @@ import os
 import subprocess
 import sys
 import threading
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError, wait
 from pathlib import Path
 
 from ..errors import RanklabError
 from ..system.deadman import OWNER
+from ..system.patience import overdue
+from ..system.pipes import piped
 
 SERVER_CMD = [sys.executable, "-m", "ranklab.engines.forkserver"]
 END_PATIENCE = 2.0
+POLL = 0.01
 
 
 class Fork:
@@ -81,6 +84,23 @@ class Server:
         """Whether the server's process has ended."""
         return self._process.poll() is not None
 
+    def await_torch(self, patience: float) -> dict:
+        """Return what the server says about itself once it has imported torch.
+
+        Args:
+            patience: seconds to wait, in which it could run.
+
+        Raises:
+            RanklabError: it takes longer, or the server cannot import what ranks need.
+        """
+        late = overdue(patience, [self.pid])
+        # A result() with a timeout would raise TimeoutError, which is an OSError: "the system refused" nothing here.
+        while not wait([self.ready], timeout=POLL).done:
+            if late():
+                told = f"Importing torch has taken more than {patience:g} s."
+                raise RanklabError(f"{told} Is the environment on a slow or network drive?")
+        return self.ready.result()
+
     def fork(self, environment: dict[str, str], argv: list[str], log: str, engine: int, cwd: str = "") -> Fork:
         """Ask for a process; does not wait for it.
 
@@ -121,19 +141,20 @@ class Server:
         if self._listener is not threading.current_thread():
             self._listener.join(END_PATIENCE)
         with self._lock, contextlib.suppress(OSError):  # the pipe is broken where the server has died
-            self._process.stdin.close()
+            piped(self._process.stdin).close()
 
     def _send(self, request: dict) -> bool:
         try:
             with self._lock:
-                self._process.stdin.write(json.dumps(request).encode() + b"\n")
-                self._process.stdin.flush()
+                requests = piped(self._process.stdin)
+                requests.write(json.dumps(request).encode() + b"\n")
+                requests.flush()
         except (OSError, ValueError):  # the server has gone, or was ended
             return False
         return True
 
     def _listen(self) -> None:
-        with self._process.stdout as reports:
+        with piped(self._process.stdout) as reports:
             for line in reports:
                 self._hear(json.loads(line))
         status = self._process.wait()

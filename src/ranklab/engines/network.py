@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -30,18 +31,30 @@ class Computers:
 
     Attributes:
         address: where rank 0 is met.
-        lost: whether hosts have gone though nobody has ended them.
-        links: what the cable of each host carries.
-        captions: name, address and link of each host.
-        cut: number and name of each host whose cable is cut.
     """
 
     address = "127.0.0.1"
-    lost = False
-    links: tuple[Link, ...] = ()
-    captions: Sequence[tuple[str, str, str]] = ()
-    cut: Sequence[tuple[int, str]] = ()
     why = "The hosts of these ranks are real computers: ranklab has not made them."
+
+    @property
+    def lost(self) -> bool:
+        """Whether hosts have gone though nobody has ended them."""
+        return False
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """What the cable of each host carries."""
+        return ()
+
+    @property
+    def captions(self) -> Sequence[tuple[str, str, str]]:
+        """Name, address and link of each host."""
+        return ()
+
+    @property
+    def cut(self) -> Sequence[tuple[int, str]]:
+        """Number and name of each host whose cable is cut."""
+        return ()
 
     @property
     def lab(self) -> Lab | AbsentHosts:
@@ -55,7 +68,24 @@ class Computers:
         """Give back what was taken. Twice is fine."""
 
 
-class Loopback(Computers):
+class Network(Computers, ABC):
+    """A network that ranklab has made, so that it chooses the port of rank 0."""
+
+    @property
+    @abstractmethod
+    def port(self) -> int:
+        """The TCP port on which rank 0 listens."""
+
+    @abstractmethod
+    def renew(self) -> int:
+        """Take another port."""
+
+    @abstractmethod
+    def environment(self, place: Place) -> dict[str, str]:
+        """Return what a rank's environment says about the network."""
+
+
+class Loopback(Network):
     """Nodes laid out on this machine, which talk over its loopback interface.
 
     Args:
@@ -88,7 +118,7 @@ class Loopback(Computers):
         self._port.close()
 
 
-class Hosts(Computers):
+class Hosts(Network):
     """Nodes that are hosts of their own.
 
     Args:
@@ -103,7 +133,7 @@ class Hosts(Computers):
         self._lab = Lab(len(links), home=home)
         self.address = self.lab[0].address
         self._ports = itertools.count(FIRST_PORT)
-        self.port = next(self._ports)
+        self._port = next(self._ports)
         try:
             self.set(links)
         except BaseException:
@@ -140,10 +170,15 @@ class Hosts(Computers):
         """Number and name of each host whose cable is cut."""
         return [(number, host.name) for number, host in enumerate(self.lab) if host.is_cut]
 
+    @property
+    def port(self) -> int:
+        """The TCP port on which rank 0 listens."""
+        return self._port
+
     def renew(self) -> int:
         """Take another port."""
-        self.port = next(self._ports)
-        return self.port
+        self._port = next(self._ports)
+        return self._port
 
     def environment(self, place: Place) -> dict[str, str]:
         """Return what a rank's environment says about the network: the way into its host."""
@@ -155,7 +190,7 @@ class Hosts(Computers):
         self.lab.stop()
 
 
-def make_network(links: Sequence[Link], launcher: str, home: Path) -> Computers:
+def make_network(links: Sequence[Link], launcher: str, home: Path) -> Network:
     """Make the network of a world; where hosts are asked for and impossible, say so and use loopback.
 
     Args:

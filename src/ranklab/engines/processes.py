@@ -10,7 +10,6 @@ import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
 from ..errors import ControllerLost, RanklabError
@@ -59,7 +58,7 @@ class Processes:
         RanklabError: the ranks did not come up.
     """
 
-    network = Computers()
+    network: Computers = Computers()
 
     def __init__(self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = ()) -> None:
         self.size = sum(nodes)
@@ -68,7 +67,7 @@ class Processes:
         self._server: Server | None = None
         self._cluster: ipp.Cluster | None = None
         self._set: RankSetLauncher | None = None
-        self.client: ipp.Client | None = None
+        self._client: ipp.Client | None = None
         with Progress("looking at this machine") as progress:
             leftovers.clean()
             check_memory(self.size, self.launcher)
@@ -101,59 +100,62 @@ class Processes:
 
         progress.now("starting ipyparallel's controller")
         self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
+        self._controller = self._cluster.controller
         try:
-            self.client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
+            self._client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
         except (RuntimeError, TimeoutError, IPythonError) as error:
-            last = self._cluster.controller.get_output().strip().splitlines()[-1:]
+            last = self._controller.get_output().strip().splitlines()[-1:]
             raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
         progress.now("importing torch")
-        self._settle_launcher()
-        self.network = make_network(links, self.launcher, self.home)
+        self._cluster.engine_launcher_class = self._settle_launcher()
+        # Two names: ranks that another launcher has started have a network too, but none that was made here.
+        self.network = self._made = make_network(links, self.launcher, self.home)
         environments = [self._environment(place) for place in places(nodes)]
         options = {"server": self._server} if self._server else {}
         engine_set = self._cluster.start_engines_sync(self.size, environments=environments, **options)
         self._set = self._cluster.engines[engine_set]
         self._await(list(range(self.size)), progress, f"starting {name_ranks(range(self.size))}")
 
-    def _settle_launcher(self) -> None:
+    def _settle_launcher(self) -> type[RankSetLauncher]:
         """Wait until the server has imported torch; do without it where a fork of it would not be safe."""
         from .launcher import RankSetLauncher
 
         if self._server is not None:
-            state = self._await_torch()
+            state = self._server.await_torch(START_TIMEOUT)
             if state["threads"] == 1 and not state["cuda"]:
                 from .fork_launcher import ForkSetLauncher
 
-                self._cluster.engine_launcher_class = ForkSetLauncher
-                return
+                return ForkSetLauncher
             self._server.end()
             self._server = None
             reason = "initialises CUDA" if state["cuda"] else "starts threads"
             self.launcher = SPAWN
             self.how = f"{SENTENCES[SPAWN]}: importing torch {reason} on this machine, and a fork would not be safe."
-        self._cluster.engine_launcher_class = RankSetLauncher
+        return RankSetLauncher
 
-    def _await_torch(self) -> dict:
-        """Return what the server says about itself once it has imported torch."""
-        late = overdue(START_TIMEOUT, [self._server.pid])
-        # A result() with a timeout would raise TimeoutError, which is an OSError: "the system refused" nothing here.
-        while not wait([self._server.ready], timeout=POLL).done:
-            if late():
-                raise RanklabError(
-                    f"Importing torch has taken more than {START_TIMEOUT:g} s. "
-                    "Is the environment on a slow or network drive?"
-                )
-        return self._server.ready.result()
+    @property
+    def client(self) -> ipp.Client:
+        """The notebook's connection to the ranks, which it has until they are stopped."""
+        if self._client is None:
+            raise RanklabError(f"{self._lost or 'These ranks were stopped.'} world.restart() starts new ones.")
+        return self._client
+
+    @property
+    def _here(self) -> RankSetLauncher:
+        """What has started the ranks on this machine."""
+        if self._set is None:
+            raise RanklabError("These ranks were not started on this machine.")
+        return self._set
 
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment(self.network.address, self.master_port)
-        environment |= self._owned | self.network.environment(place)
+        environment |= self._owned | self._made.environment(place)
         environment |= backends.environment(self.backend)
         return {BUFFER: os.environ.get(BUFFER, ENTRIES), **backends.defaults(), **environment}
 
     def _await(self, ranks: list[int], progress: Progress, doing: str) -> None:
         """Wait until the controller has admitted these ranks."""
-        late = overdue(START_TIMEOUT, [self._cluster.controller.pid, *map(self.pid, ranks)])
+        late = overdue(START_TIMEOUT, [self._controller.pid, *map(self.pid, ranks)])
         while not set(ranks) <= set(self.client.ids):
             self._may_still_come(ranks, late)
             progress.now(f"{doing}: {len(self.client.ids)} of {self.size} up")
@@ -183,7 +185,7 @@ class Processes:
         if not dead:
             up = name_ranks(self.client.ids) if self.client.ids else "none"
             return f"Not all ranks came up within {START_TIMEOUT:g} s (up: {up}). Is the machine overloaded?"
-        last = self._set.ranks[dead[0]].get_output().strip().splitlines()[-1:]
+        last = self._here.ranks[dead[0]].get_output().strip().splitlines()[-1:]
         return f"{name_ranks(dead)} ended while starting: {' '.join(last) or 'no output'}"
 
     def alive(self) -> list[int]:
@@ -193,7 +195,7 @@ class Processes:
 
     def exit_code(self, rank: int) -> int | None:
         """Return how the process of a rank ended (−9: killed by signal 9), or None while it runs."""
-        return self._set.exit_code(rank)
+        return self._here.exit_code(rank)
 
     def await_exit_code(self, rank: int, patience: float = EXIT_STATUS) -> int | None:
         """Return how a process that has died ended, or None where the system does not hand it out in time."""
@@ -210,12 +212,12 @@ class Processes:
         After a hang the old one may still be served by a store that something in rank 0 keeps alive, with the keys
         of the old process group in it.
         """
-        return self.network.renew()
+        return self._made.renew()
 
     @property
     def master_port(self) -> int:
         """The TCP port on which rank 0 listens."""
-        return self.network.port
+        return self._made.port
 
     def helpers(self) -> list[int]:
         """Return the processes through which the notebook talks to the ranks: controller, schedulers, fork server."""
@@ -253,8 +255,8 @@ class Processes:
                     f"{name_ranks(ranks)} died, but the controller has not noticed. Use world.restart()."
                 )
             for rank in ranks:
-                self._set.environments[rank]["MASTER_PORT"] = str(self.master_port)
-                self._set.start_rank(rank)
+                self._here.environments[rank]["MASTER_PORT"] = str(self.master_port)
+                self._here.start_rank(rank)
             self._await(ranks, progress, f"starting {name_ranks(ranks)} again")
 
     def stop(self) -> None:
@@ -266,9 +268,9 @@ class Processes:
             shutil.rmtree(self.home, ignore_errors=True)
 
     def _end_processes(self) -> None:
-        if self.client is not None:
-            self.client.close()
-            self.client = None
+        if self._client is not None:
+            self._client.close()
+            self._client = None
         helpers = []
         # Ranks hold nothing that needs an orderly end, and a rank stuck in a collective ignores SIGTERM.
         if self._server is not None:
