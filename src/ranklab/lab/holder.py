@@ -21,6 +21,7 @@ import subprocess
 import sys
 
 from ..system.deadman import HOME, OWNER, PERIOD
+from ..system.pipes import piped
 
 UNSHARE = ["unshare", "--net", "--uts", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 # The first process of a host. The kernel itself waits for children whose parent ignores SIGCHLD, so processes that
@@ -51,7 +52,7 @@ def start_host(name: str) -> subprocess.Popen:
     """
     command = [*UNSHARE, sys.executable, "-I", "-S", "-c", FIRST, name]
     host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    line = host.stdout.readline().decode(errors="replace").strip()
+    line = piped(host.stdout).readline().decode(errors="replace").strip()
     if line != "up":
         raise RuntimeError(line or f"unshare ended with status {host.wait()}")
     return host
@@ -72,14 +73,14 @@ def main() -> int:
     try:
         for name in sys.argv[1:]:
             hosts.append(start_host(name))
-        report = {"pids": [host.pid for host in hosts]}
+        report: dict[str, object] = {"pids": [host.pid for host in hosts]}
     except (OSError, RuntimeError) as error:
         report = {"failed": str(error)}
     with contextlib.suppress(BrokenPipeError):  # the owner has gone; it is noticed in a moment
         os.write(1, json.dumps(report).encode() + b"\n")
     gone = hold(owner)
     for host in hosts:
-        host.stdin.close()
+        piped(host.stdin).close()
     for host in hosts:  # nobody else may be there who waits for them
         host.wait()
     if gone and (home := os.environ.get(HOME)):

@@ -16,6 +16,7 @@ import psutil
 
 from ..errors import RanklabError
 from ..programs import PACKAGES, search_path
+from ..system.pipes import piped
 from .rates import Link, read_delay, read_rate
 
 TIMEOUT = 60.0
@@ -107,7 +108,7 @@ class Host:
         environment["PATH"] = search_path(environment)
         folder = os.path.abspath(options.pop("cwd", None) or os.getcwd())
         enter = self._lab.enter(self.pid, "net", "uts", "mount", "pid")
-        command = [shutil.which("env"), f"--ignore-signal={SIGNALS}", *enter]
+        command = [shutil.which("env") or "env", f"--ignore-signal={SIGNALS}", *enter]
         command += ["env", f"--default-signal={SIGNALS}", "-C", folder, *map(str, argv)]
         options["start_new_session"] = True
         process = HostProcess(command, env=environment, **options)
@@ -147,7 +148,7 @@ class Host:
         finally:
             process.kill()
             process.wait()
-            process.stdout.close()
+            piped(process.stdout).close()
         if check and process.returncode:
             raise RanklabError(self._why_failed(typed, process.returncode) + _last_lines(output))
         return output.rstrip("\n")

@@ -26,6 +26,7 @@ from ..live import tell
 from ..programs import search_path
 from ..system.deadman import HOME, OWNER
 from ..system.leftovers import make_home
+from ..system.pipes import piped
 from ..system.refused import no_more
 from .host import Host
 from .hosttools import PATIENCE, check_tools, forbidden, run_tool
@@ -117,9 +118,9 @@ class Lab(Sequence):
                 env=environment,
                 start_new_session=True,  # a Ctrl-C in the terminal is not for it
             )
-            report = select.poll()  # select() takes no descriptor above 1023
-            report.register(self._holder.stdout, select.POLLIN)
-            line = self._holder.stdout.readline() if report.poll(PATIENCE * 1000) else b"no answer"
+            stdout, report = piped(self._holder.stdout), select.poll()  # select() takes no descriptor above 1023
+            report.register(stdout, select.POLLIN)
+            line = stdout.readline() if report.poll(PATIENCE * 1000) else b"no answer"
             if line.startswith(b"{"):
                 told = json.loads(line)
                 if "pids" in told:
@@ -215,7 +216,7 @@ class Lab(Sequence):
         Raises:
             RanklabError: the lab has been stopped.
         """
-        if self.lost:
+        if self._holder is None or self.lost:
             raise RanklabError("These hosts have gone: their lab or world was stopped, or started again.")
         pid = pid or self._holder.pid
         files = {"mount": "mnt", "pid": "pid_for_children"}
@@ -262,14 +263,14 @@ class Lab(Sequence):
         except psutil.NoSuchProcess:
             family = []
         with contextlib.suppress(BrokenPipeError):  # it was killed
-            holder.stdin.write(b"end")
-            holder.stdin.close()
+            piped(holder.stdin).write(b"end")
+            piped(holder.stdin).close()
         try:
             holder.wait(END_PATIENCE)
         except subprocess.TimeoutExpired:  # it was stopped
             holder.kill()
             holder.wait()
-        holder.stdout.close()
+        piped(holder.stdout).close()
         for process in psutil.wait_procs(family, timeout=END_PATIENCE)[1]:
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.kill()

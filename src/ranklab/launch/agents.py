@@ -14,6 +14,7 @@ from typing import Any
 from ..layout import IMPATIENT, places
 from ..system.backends import interfaces
 from ..system.deadman import HOME, OWNER
+from ..system.pipes import piped
 from .commandline import Launch
 from .ranklogs import Log
 
@@ -130,7 +131,7 @@ class Agent:
         """Tell the warden to end everything on this node; returns at once."""
         self.stopped = self.stopped or self.running()
         with contextlib.suppress(BrokenPipeError):  # the warden has ended already
-            self.process.stdin.close()
+            piped(self.process.stdin).close()
 
     def await_end(self, seconds: float = STOP) -> None:
         """Wait until the warden has ended; kill it where it does not."""
