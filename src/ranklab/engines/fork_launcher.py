@@ -66,7 +66,8 @@ class ForkLauncher(RankLauncher):
         Raises:
             TimeoutError: it has not, within ``timeout`` seconds.
         """
-        await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self.fork.ended)), timeout)
+        if self.fork is not None:  # else there is no process to wait for
+            await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self.fork.ended)), timeout)
 
     def poll(self) -> int | None:
         """Return the exit status, or None while the process runs."""

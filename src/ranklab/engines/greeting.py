@@ -30,15 +30,15 @@ def greet_all(client: ipp.Client, ranks: Sequence[int], may_still_come: Callable
     Raises:
         RanklabError: a rank could not prepare, with its reason.
     """
-    waiting = dict.fromkeys(ranks)
+    waiting = list(ranks)
     while waiting:
         replies = {rank: client.direct_view(rank).apply_async(greet) for rank in waiting}
         wait(list(replies.values()), timeout=PATIENCE)
         may_still_come()
-        waiting = {rank: reply for rank, reply in replies.items() if not reply.done()}
-        for reply in waiting.values():
-            client.outstanding.difference_update(reply.msg_ids)  # client.wait() would wait for it
-        for rank in sorted(replies.keys() - waiting.keys()):
+        waiting = [rank for rank, reply in replies.items() if not reply.done()]
+        for rank in waiting:
+            client.outstanding.difference_update(replies[rank].msg_ids)  # client.wait() would wait for it
+        for rank in sorted(replies.keys() - waiting):
             error = replies[rank].exception()
             if error is not None:  # ipyparallel's own errors have no ename: TaskAborted
                 name, told = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", error)

@@ -9,6 +9,7 @@ import contextlib
 import copy
 import os
 import sys
+from collections.abc import Awaitable
 
 import psutil
 from ipyparallel.cluster.launcher import LocalEngineLauncher, LocalEngineSetLauncher
@@ -19,13 +20,14 @@ ENGINE_CMD = [sys.executable, "-m", "ranklab.rank.engine"]
 
 
 class RankLauncher(LocalEngineLauncher):
-    """Starts the process of one rank and knows at once how it ended.
+    """Starts the process of one rank and knows at once how it ended."""
 
-    Attributes:
-        exit_code: None while the process runs; its exit status afterwards, −9 where signal 9 killed it.
-    """
+    _ended_with: int | None = None
 
-    exit_code: int | None = None
+    @property
+    def exit_code(self) -> int | None:
+        """None while the process runs; its exit status afterwards, −9 where signal 9 killed it."""
+        return self._ended_with
 
     def _wait(self) -> None:
         """Wait for the process in a thread, as the stock launcher does.
@@ -34,7 +36,7 @@ class RankLauncher(LocalEngineLauncher):
         """
         if self._popen_process is None:  # made by from_dict: not our child
             return super()._wait()
-        self.exit_code = self._popen_process.wait()
+        self._ended_with = self._popen_process.wait()
         stop_data = {"exit_code": self.exit_code, "pid": self.pid, "identifier": self.identifier}
         return self.loop.add_callback(lambda: self.notify_stop(stop_data))
 
@@ -56,7 +58,7 @@ class RankSetLauncher(LocalEngineSetLauncher):
         # IPP_*: a notebook may itself be an engine; its own connection is not for its ranks.
         return {name: value for name, value in os.environ.items() if not name.startswith("IPP_")}
 
-    def start(self, n: int) -> list:
+    def start(self, n: int) -> list | Awaitable[list]:  # ipyparallel awaits what can be awaited
         """Start the processes of ranks 0 … n − 1.
 
         Returns:
