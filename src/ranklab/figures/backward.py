@@ -85,7 +85,8 @@ def _lane(axes: Any, row: int, number: int, rank: Mapping[str, Any], zero: float
 
 def _levels(sums: Sequence[tuple[str, float, float]]) -> list[int]:
     """Return a level for each sum, so that sums under way at the same time lie below each other."""
-    free, levels = [], []
+    free: list[float] = []  # when the last sum of each level has arrived
+    levels = []
     for _, start, end in sums:
         level = next((level for level, until in enumerate(free) if until <= start), len(free))
         free[level : level + 1] = [end]

@@ -116,25 +116,34 @@ def canvas(height: float, colors: int = 256) -> tuple[Figure, Axes]:
     """
     import matplotlib
     from matplotlib.figure import Figure
-    from PIL import Image  # matplotlib brings it
 
     class Drawing(Figure):
         """A figure that a notebook shows as PNG by itself, without pyplot and its hidden current figure."""
 
         def _repr_png_(self) -> bytes:
-            drawn, small = io.BytesIO(), io.BytesIO()
-            self.savefig(drawn, format="png", dpi=2 * self.dpi)
-            # A palette holds the few colours of a figure in a third of the bytes; every page loads them.
-            Image.open(drawn).convert("RGB").quantize(colors, dither=Image.Dither.NONE).save(
-                small, "png", optimize=True
-            )
-            return small.getvalue()
+            return png(self, colors)
 
     with matplotlib.rc_context(STYLE):
         figure = Drawing(figsize=(WIDTH, height), layout="constrained")
         axes = figure.subplots()
     axes.set_axis_off()
     return figure, axes
+
+
+def png(figure: Figure, colors: int = 256) -> bytes:
+    """Return the PNG of a figure that a notebook stores.
+
+    Args:
+        figure: drawn at twice its resolution, for screens that show so much.
+        colors: see :func:`canvas`.
+    """
+    from PIL import Image  # matplotlib brings it
+
+    drawn, small = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=2 * figure.dpi)
+    # A palette holds the few colours of a figure in a third of the bytes; every page loads them.
+    Image.open(drawn).convert("RGB").quantize(colors, dither=Image.Dither.NONE).save(small, "png", optimize=True)
+    return small.getvalue()
 
 
 def write_title(axes: Axes, title: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
 from ..palette import INK, MUTED, RANK_COLORS, RULE
@@ -57,8 +57,8 @@ def cost_fit(
         for kind, face in ((points, color), (news, "none")):
             label = name if kind is points else f"{name}, not fitted"
             if kind:
-                style = {"marker": mark, "linestyle": "", "color": color, "markerfacecolor": face, "markersize": 8}
-                style["markeredgewidth"] = 2
+                style: dict[str, Any] = {"marker": mark, "linestyle": "", "color": color, "markersize": 8}
+                style |= {"markerfacecolor": face, "markeredgewidth": 2}
                 above.plot([size for size, _ in kind], [1e3 * took for _, took in kind], label=label, **style)
                 off = [100 * (took / (fixed + slope * size) - 1) for size, took in kind]
                 below.plot([size for size, _ in kind], off, **style)

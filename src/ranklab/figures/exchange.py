@@ -79,8 +79,8 @@ def _cell(axes: Any, x: float, y: float, number: Any, owner: int | None, size: f
     if number == "–":
         color = MUTED
     else:
-        look = {"fc": PAPER, "ec": INK} if owner is None else {"fc": rank_color(owner), "ec": rank_color(owner)}
-        axes.add_patch(Rectangle((x, y + 0.04), 0.92, 0.92, lw=1.2, **look))
+        face, edge = (PAPER, INK) if owner is None else (rank_color(owner), rank_color(owner))
+        axes.add_patch(Rectangle((x, y + 0.04), 0.92, 0.92, lw=1.2, fc=face, ec=edge))
     axes.text(x + 0.46, y + 0.5, _text(number), ha="center", va="center", color=color, fontsize=size)
 
 

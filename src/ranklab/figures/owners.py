@@ -140,7 +140,8 @@ def _widths(
 
 def _rows(widths: Mapping[str, float], room: float) -> list[list[str]]:
     """Return the names of the tensors that stand beside each other, row by row."""
-    rows, taken = [[]], 0.0
+    rows: list[list[str]] = [[]]
+    taken = 0.0
     for name, wide in widths.items():
         if rows[-1] and taken + wide > room:
             rows.append([])
@@ -167,7 +168,7 @@ def _name_colors(axes: Axes, drawn: Sequence[Picture], top: float) -> float:
         row, column = divmod(number, CHIPS)
         x, y = 0.6 + 0.3 * column, top - 0.3 * (row + 1)
         axes.add_patch(Rectangle((x, y), 0.27, 0.26, fc=rank_color(rank), ec="none"))
-        look = {"ha": "center", "va": "center", "fontsize": NUMBER - 2, "weight": "bold"}
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": NUMBER - 2, "weight": "bold"}
         axes.text(x + 0.135, y + 0.12, str(rank), color=label_color(rank), **look)
     axes.text(0, top - 0.18, "rank", va="center", fontsize=NUMBER - 1, color=MUTED)
     return 0.1 + 0.3 * -(-len(ranks) // CHIPS)
@@ -252,17 +253,18 @@ def _draw(axes: Axes, sheet: ndarray, left: float, bottom: float, width: float, 
         x, y = left + first * wide, bottom + height - end * high
         across, up = (last - first) * wide, (end - top) * high
         edge = min(1.5, 72 * min(across, up) / 4)  # half of it lies inside: a wide edge would hide a narrow block
-        look = {"fc": rank_color(rank), "ec": PAPER, "lw": edge if edge >= 0.5 else 0, "zorder": 2 - depth + 0.1}
-        axes.add_patch(Rectangle((x, y), across, up, **look))
+        line = edge if edge >= 0.5 else 0
+        block = Rectangle((x, y), across, up, fc=rank_color(rank), ec=PAPER, lw=line, zorder=2 - depth + 0.1)
+        axes.add_patch(block)
         if up < SHEET - 0.08 or across < SHEET - 0.08 + DIGIT * (len(str(rank)) - 1):
             numbered = False
             continue
         middle = (x + across / 2, y + up / 2)
         if depth:  # only an edge of a copy is in sight: its upper right corner
             middle = (x + across - SHEET / 2, y + up - SHEET / 2)
-        look = {"ha": "center", "va": "center", "fontsize": NUMBER, "weight": "bold", "zorder": 2 - depth + 0.3}
-        axes.text(*middle, str(rank), color=label_color(rank), **look)
-    lines = {"color": PAPER, "lw": 0.5, "alpha": 0.6, "zorder": 2 - depth + 0.2}
+        look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": NUMBER, "weight": "bold"}
+        axes.text(*middle, str(rank), color=label_color(rank), zorder=2 - depth + 0.3, **look)
+    lines: dict[str, Any] = {"color": PAPER, "lw": 0.5, "alpha": 0.6, "zorder": 2 - depth + 0.2}
     if max(rows, columns) <= CELLS:
         for row in range(1, rows):
             axes.plot([left, left + width], [bottom + row * high] * 2, **lines)
@@ -275,7 +277,8 @@ def _blocks(sheet: ndarray) -> list[tuple[int, int, int, int, int]]:
     """Return rectangles of one rank: ``(first row, row after the last, first column, column after it, rank)``."""
     import numpy
 
-    found, open_ = [], {}
+    found = []
+    open_: dict[tuple[int, int, int], int] = {}  # the first row of each run that goes on
     changed = 1 + numpy.flatnonzero((sheet[1:] != sheet[:-1]).any(axis=1))
     for row in (0, *changed.tolist(), len(sheet)):
         runs = _runs(sheet[row]) if row < len(sheet) else []

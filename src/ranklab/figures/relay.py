@@ -62,8 +62,9 @@ def _pattern(axes: Axes, ranks: Sequence[Sequence[Any]]) -> None:
         before = (step - 1, (rank - 1) % len(ranks))
         if before in known:
             # From edge to edge: arrows of one step cross, and must not run over a number.
-            ends = {"xy": (step - CHIP / 2, rank), "xytext": (before[0] + CHIP / 2, before[1])}
-            axes.annotate("", **ends, arrowprops={"arrowstyle": "->", "color": MUTED, "shrinkA": 0, "shrinkB": 0})
+            head, tail = (step - CHIP / 2, rank), (before[0] + CHIP / 2, before[1])
+            arrow = {"arrowstyle": "->", "color": MUTED, "shrinkA": 0, "shrinkB": 0}
+            axes.annotate("", head, tail, arrowprops=arrow)
         corner = (step - CHIP / 2, rank - CHIP / 4)
         axes.add_patch(Rectangle(corner, CHIP, CHIP / 2, facecolor=rank_color(rank), zorder=2))
         axes.text(step, rank, what, color=label_color(rank), ha="center", va="center", fontsize=13)

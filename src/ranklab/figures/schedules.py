@@ -39,9 +39,9 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
     """
     if not runs or not all(ranks and all(ranks) for pair in runs.values() for ranks in pair):
         raise WorldError("schedules() needs at least one step on each rank, measured and predicted.")
-    for name, (measured, predicted) in runs.items():
-        if len(measured) != len(predicted):
-            told = f"{len(measured)} ranks measured and {len(predicted)} predicted"
+    for name, pair in runs.items():
+        if len(pair[0]) != len(pair[1]):
+            told = f"{len(pair[0])} ranks measured and {len(pair[1])} predicted"
             raise WorldError(f"schedules() got {told} for {name!r}; give both for each rank.")
     rows = sum(len(measured) + 1 for measured, _ in runs.values())
     figure, axes = lanes(rows)
@@ -85,9 +85,9 @@ def _bar(axes: Any, color: str, top: float, height: float, step: Step, zero: flo
     """Draw one step: forward filled, backward open."""
     what, _, start, end = step
     # Filled bars have a light edge, or neighbours would run into each other; it must not hide the edge of an open one.
-    look = {"facecolor": color, "edgecolor": PAPER} if what == "F" else {"facecolor": PAPER, "edgecolor": color}
-    look["zorder"] = 1 if what == "F" else 2
-    axes.barh(top, 1e3 * (end - start), left=1e3 * (start - zero), height=height, align="edge", linewidth=1, **look)
+    face, edge, depth = (color, PAPER, 1) if what == "F" else (PAPER, color, 2)
+    look = {"facecolor": face, "edgecolor": edge, "linewidth": 1, "zorder": depth}
+    axes.barh(top, 1e3 * (end - start), left=1e3 * (start - zero), height=height, align="edge", **look)
 
 
 def _number(axes: Any, rank: int, middle: float, step: Step, zero: float) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import WorldError
 from ..palette import INK, MUTED, RULE, chip, label_color, rank_color
-from .canvas import canvas, write_title
+from .canvas import canvas, png, write_title
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,7 +92,7 @@ class Steps:
         )
 
     def _repr_png_(self) -> bytes:
-        return self.picture()._repr_png_()
+        return png(self.picture())
 
     def picture(self) -> Figure:
         """Draw all steps beside one another."""

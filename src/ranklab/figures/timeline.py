@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
 from ..palette import INK, PAPER, RULE, label_color, rank_color
@@ -44,8 +44,8 @@ def timeline(events: Sequence[Sequence[Event]], title: str = "") -> Figure:
             left, width = (start - zero) * scale, (end - start) * scale
             axes.barh(rank, width, left=left, height=LANE, color=rank_color(rank), edgecolor=PAPER, linewidth=1)
             if end - start > LETTER * span * len(label):
-                look = {"ha": "center", "va": "center", "color": label_color(rank), "fontsize": 11, "clip_on": True}
-                axes.text(left + width / 2, rank, label, **look)
+                look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 11, "clip_on": True}
+                axes.text(left + width / 2, rank, label, color=label_color(rank), **look)
     axes.set_xlabel(f"time in {unit}")
     axes.set_xlim(0, span * scale)
     write_title(axes, title)
