@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -40,7 +40,7 @@ class Attempt:
     given: Any = None
     messages: int = 0
     payload: int = 0
-    calls: dict | None = None
+    calls: dict[str, int] = field(default_factory=dict)
     wire: int | None = None
 
 

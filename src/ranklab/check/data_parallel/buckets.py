@@ -193,7 +193,7 @@ def best_cap(answer: Callable[[list[tuple[float, float]], list[float], float, fl
     if not wrong:
         return correct(f"{total} of {total} links have a cap that is among the best.")
     given, words, took = wrong[0]
-    best = min(took, key=took.get)
+    best = _best(took)
     said = (
         f"with {given / 1e6:g} MB backward takes {took[given] / took[best]:.3g} times as long as with {best / 1e6:g} MB"
     )
@@ -212,11 +212,16 @@ def _backward(layers: list[tuple[float, float]], cap: float, alpha: float, beta:
 
 
 def _tilt(wrong: list[tuple[float, str, dict[float, float]]]) -> str:
-    if all(given < min(took, key=took.get) for given, _, took in wrong):
+    if all(given < _best(took) for given, _, took in wrong):
         return " Where α is large, many sums cost more than they hide."
-    if all(given > min(took, key=took.get) for given, _, took in wrong):
+    if all(given > _best(took) for given, _, took in wrong):
         return " A large bucket begins late, and what is left at the end hides behind nothing."
     return " Neither the smallest nor the largest cap is right everywhere: compute the wait for each."
+
+
+def _best(took: dict[float, float]) -> float:
+    """Return the cap with which backward took least."""
+    return min(took, key=took.__getitem__)
 
 
 def _close(given: float, right: float) -> bool:

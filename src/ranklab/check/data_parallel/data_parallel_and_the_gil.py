@@ -66,7 +66,9 @@ def _chunks(count: int) -> list[Tensor]:
 
 def _at_once(answer: Callable, count: int) -> str:
     """Every replica waits for all others: one after another, nobody comes."""
-    everyone, arrived, alone = threading.Event(), [], []
+    everyone = threading.Event()
+    arrived: list[Tensor] = []
+    alone: list[Tensor] = []
 
     def replica(chunk: Tensor) -> Tensor:
         arrived.append(chunk)

@@ -73,7 +73,7 @@ def _statistics_problem(case: Case, ranks: Sequence[Attempt]) -> str:
         for (name, wanted), got in zip(truth.items(), (mean, variance), strict=True):
             if told := difference(got, wanted):
                 return f"rank {rank}: the {name}: {told}{_known(name, got, shards, whole)}"
-        calls = sum((attempt.calls or {}).values())
+        calls = sum(attempt.calls.values())
         if calls > 1:
             return f"the statistics are right, but rank {rank} made {calls} calls, par is 1."
     return ""

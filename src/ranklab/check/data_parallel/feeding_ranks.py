@@ -41,7 +41,8 @@ def rows_of(answer: Callable[[int, int, int, int, int], list[int]]) -> Verdict:
         for case in SAMPLED:
             tried += 1
             for rank in range(size):
-                if problem := _wrong_rows(*found[rank][size, case], case, rank, size):
+                rows, untouched = found[rank][size, case]
+                if problem := _wrong_rows(rows, untouched, case, rank, size):
                     length, seed, epoch = case
                     return not_yet(
                         f"With {_count(length)} on {size} ranks, seed {seed}, epoch {epoch}: rank {rank}: {problem}"

@@ -188,7 +188,7 @@ def _named(kind: str, size: int, rank: int, name: str, got: Tensor, right: Tenso
 def _over_par(kind: str, ranks: Sequence[Any]) -> str:
     """Say that an answer sent more than one message for each neighbour and batch, or used a collective."""
     for rank, attempt in enumerate(ranks):
-        if others := sorted(set(attempt.calls or ()) - {"send", "recv"}):
+        if others := sorted(set(attempt.calls) - {"send", "recv"}):
             return f"right, but the answer calls {others[0]}; sends and receives are enough."
         par = ((rank > 0) + (rank < len(ranks) - 1)) * len(_batches(kind))
         if attempt.messages > par:

@@ -109,16 +109,17 @@ def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], 
     Exercise of the chapter *meeting-up*.
     """
     world = current()
-    own = None  # the groups for the ranks that run
+    answers = []
     for nodes in (tuple(world.nodes), *CLUSTERS):
         given, problem = asked(answer, list(nodes))
         if not problem:
             levels, problem = asked(_lists, given)  # what comes out of a generator is the answer's as well
         if problem := problem or _levels_problem(levels, nodes):
             return not_yet(f"With nodes={list(nodes)}: {problem}")
-        own = own or levels
-    totals = on_ranks(_add_in_levels, *own, patience=PREPARING)
-    flat, cut = _connections([range(world.size)]), _connections([*own[0], own[1]])
+        answers.append(levels)
+    inner, leaders = answers[0]  # the groups for the ranks that run
+    totals = on_ranks(_add_in_levels, inner, leaders, patience=PREPARING)
+    flat, cut = _connections([range(world.size)]), _connections([*inner, leaders])
     return correct(
         f"added up over two levels, every rank has {totals[0]}, as one process. "
         f"The groups need {cut} connections, one group of all {flat}."

@@ -152,17 +152,22 @@ def _count(model: Module, batch: Tensor) -> _Counted:
     moments = [state[name] for state in states for name in ("exp_avg", "exp_avg_sq")]
     steps = [state["step"] for state in states]
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    groups = [parameters, list(model.buffers()), gradients, moments, steps, kept]
-    elements, sizes = 0, []
-    for group in groups:
-        size = 0
+    groups = {
+        "parameters": parameters,
+        "buffers": list(model.buffers()),
+        "gradients": gradients,
+        "moments": moments,
+        "steps": steps,
+        "activations": kept,
+    }
+    elements, sizes = 0, dict.fromkeys(groups, 0)
+    for name, group in groups.items():
         for tensor in group:
             storage = tensor.untyped_storage()
             if storage.data_ptr() not in seen:
                 seen.add(storage.data_ptr())
-                size += storage.nbytes()
+                sizes[name] += storage.nbytes()
                 elements += storage.nbytes() // tensor.element_size()
-        sizes.append(size)
     by_storage = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in kept}
     own = {parameter.untyped_storage().data_ptr() for parameter in parameters}
     saved_twice = sum(size for place, size in by_storage.items() if place in own)
@@ -170,8 +175,16 @@ def _count(model: Module, batch: Tensor) -> _Counted:
     frozen = 3 * sum(parameter.nbytes for parameter in parameters if not parameter.requires_grad)
     every = list(model.named_parameters(remove_duplicate=False))
     tied = 4 * (sum(parameter.nbytes for _, parameter in every) - sum(parameter.nbytes for parameter in parameters))
-    unshared = sum(tensor.nbytes for group in groups for tensor in group)
-    return _Counted(*sizes, elements, saved_twice, frozen, tied, buffers_saved, unshared)
+    unshared = sum(tensor.nbytes for group in groups.values() for tensor in group)
+    return _Counted(
+        **sizes,
+        elements=elements,
+        saved_twice=saved_twice,
+        frozen=frozen,
+        tied=tied,
+        buffers_saved=buffers_saved,
+        unshared=unshared,
+    )
 
 
 @grader
@@ -195,7 +208,7 @@ def mean_gradient(answer: Callable[[Tensor, int], Tensor]) -> Verdict:
     away = "In this round a rank has no sample; it still has to come to every collective."
     partly = attempts(answer, rest, hung=away)
     _compare(rest, partly)
-    calls = sum((done[0][0].calls or {}).values())
+    calls = sum(done[0][0].calls.values())
     yours = "one collective, and fewer is impossible" if calls == 1 else f"{calls} calls; one is possible"
     return correct(f"{len(every)} divisions on {listed(tried)} ranks. Yours takes {yours}.")
 

@@ -29,7 +29,7 @@ def my_share(answer: Callable[[list, int, int], list]) -> Verdict:
 
     Exercise of the chapter *your-first-ranks*.
     """
-    lists = [*(list(range(length)) for length in LENGTHS), list(WORDS)]
+    lists: list[list] = [*(list(range(length)) for length in LENGTHS), list(WORDS)]
     found = on_ranks(_call_with_places, answer, lists)
     for number, items in enumerate(lists):
         for size in range(min(2, len(found)), len(found) + 1):

@@ -101,7 +101,7 @@ def _wrong(case: Case, ranks: Sequence[Attempt]) -> str:
             return f"rank {rank}: {told}{named}"
         if not torch.equal(attempt.given, given[rank]):
             return f"rank {rank}: the sum is right, but your answer changed the tensor that it was given."
-        if strangers := sorted(set(attempt.calls or {}) - MESSAGES):
+        if strangers := sorted(set(attempt.calls) - MESSAGES):
             return f"rank {rank}: the sum is right, but your answer calls {strangers[0]}; send and recv are enough."
     return ""
 

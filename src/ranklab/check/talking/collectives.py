@@ -69,9 +69,9 @@ def transpose(answer: Callable[[Tensor], Tensor]) -> Verdict:
     case, ranks = cases[-1], tried[-1]
     rows = case.arguments[0][0]
     par = rows.nbytes * (case.size - 1) // case.size
-    wires = [attempt.wire for attempt in ranks]
+    wires = [attempt.wire for attempt in ranks if attempt.wire is not None]
     score = ""
-    if None not in wires:
+    if len(wires) == len(ranks):
         score = f" The busiest rank put {max(wires) / par:.1f} times the par of {par} bytes on the wire."
     return correct(f"{len(cases)} matrices on up to {case.size} ranks.{score}")
 

@@ -157,7 +157,7 @@ def _stranger(result: object, rank: int, given: Sequence[Tensor]) -> str:
 
 def _score(ranks: Sequence[Attempt], goal: Aim) -> str:
     for rank, attempt in enumerate(ranks):
-        if others := sorted(set(attempt.calls or ()) - {"send", "recv"}):
+        if others := sorted(set(attempt.calls) - {"send", "recv"}):
             return f"the answer calls {others[0]}; sends and receives are enough."
         messages, payload = goal.messages[rank], goal.payload[rank]
         if attempt.messages > messages:
