@@ -10,7 +10,6 @@ import logging
 import os
 import signal
 import sys
-import threading
 import traceback
 import warnings
 
@@ -23,7 +22,7 @@ from ..system.foreign import read_rank
 from ..system.gpus import ENGINES
 from ..system.home import bookmark_path, watchdog_path
 from .bookmark import Bookmark
-from .interrupt import guard
+from .interrupt import guard, signal_main_thread
 from .streams import NativeOutput, RankStream
 from .trace import cut_traceback, printable
 from .watchdog import Watchdog
@@ -54,8 +53,7 @@ class RankEngine(IPEngine):
         """
         number = parent["content"]["sig"]
         number = getattr(signal, number) if isinstance(number, str) else number
-        # The main thread, or a sleep there would not be interrupted.
-        signal.pthread_kill(threading.main_thread().ident, number)
+        signal_main_thread(number)
         self.session.send(stream, "signal_reply", content={"status": "ok"}, ident=ident, parent=parent)
 
 
@@ -87,7 +85,7 @@ def watch(shell, home: str, rank: int, log: logging.Logger) -> None:
 def skip_debugger() -> None:
     """Have ipykernel find no debugpy: 150 modules that every engine loads for a debugger which none can reach."""
     if "debugpy" not in sys.modules and "ipykernel.debugger" not in sys.modules:
-        sys.modules["debugpy"] = None  # an import of it fails, as where it is not installed
+        sys.modules["debugpy"] = None  # type: ignore[assignment]  # an import of it fails, as where it is not installed
         importlib.import_module("ipykernel.debugger")
         del sys.modules["debugpy"]
 

@@ -73,13 +73,14 @@ def leave_group(master_port: int) -> bool:
     """
     os.environ["MASTER_PORT"] = str(master_port)
     dist = sys.modules.get("torch.distributed")
-    member = dist is not None and dist.is_available() and dist.is_initialized()
-    if member:
-        dist.destroy_process_group()
-    elif dist is not None and dist.is_available():
-        # torch names groups by counting them, also one that failed half-way: the next would get another name here than
-        # on the other ranks, and they would never meet (_process_group_name in distributed_c10d.py, 2.13).
-        dist.distributed_c10d._world.group_count = 0
+    member = False
+    if dist is not None and dist.is_available():
+        if member := dist.is_initialized():
+            dist.destroy_process_group()
+        else:
+            # torch names groups by counting them, also one that failed half-way: the next would get another name here
+            # than on the other ranks, and they would never meet (_process_group_name in distributed_c10d.py, 2.13).
+            dist.distributed_c10d._world.group_count = 0
     open_store()
     return member
 

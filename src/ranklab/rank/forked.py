@@ -131,7 +131,7 @@ def _run_engine(argv: list[str]) -> int:
 def _leave(code: int) -> None:
     """End this process as Python would, without going back to where the server forked."""
     try:
-        threading._shutdown()
+        threading._shutdown()  # type: ignore[attr-defined]  # Python's own end of threads, without a public name
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()

@@ -80,8 +80,18 @@ def _again() -> None:
     global _postponed, _retried
     time.sleep(AGAIN)
     _retried, _postponed = _postponed, None
-    # Not _thread.interrupt_main, which does not wake a sleeping thread.
-    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    signal_main_thread(signal.SIGINT)
+
+
+def signal_main_thread(number: int) -> None:
+    """Send a signal to the main thread: in another, or by _thread.interrupt_main, it would not end a sleep there.
+
+    Args:
+        number: of the signal.
+    """
+    main = threading.main_thread().ident
+    assert main is not None  # only a thread that has not started has no number
+    signal.pthread_kill(main, number)
 
 
 def in_readers_code(frame: FrameType | None) -> bool:
