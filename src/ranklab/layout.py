@@ -7,7 +7,7 @@ torchrun would have set. Used by the chapter *rank-local-rank-world-size*.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from .errors import WorldError
@@ -172,7 +172,7 @@ def read_ranks(text: str, size: int) -> list[int]:
     return sorted(chosen)
 
 
-def name_ranks(ranks: Sequence[int]) -> str:
+def name_ranks(ranks: Iterable[int]) -> str:
     """Say which ranks: ``rank 2``, ``ranks 0–3``, ``ranks 0, 2``, runs of three or more as a range."""
     ranks = sorted(ranks)
     runs: list[list[int]] = []

@@ -61,7 +61,7 @@ class RankMagics(ParallelMagics):
     @magic_arguments.argument(
         "--local", action="store_const", const=True, dest="local", help="run the cell in the notebook's kernel too"
     )
-    def cell_px(self, line: str = "", cell: str | None = None):
+    def cell_px(self, line: str = "", cell: str = ""):
         """Run the cell on the ranks and show what they said, in rank order."""
         args = magic_arguments.parse_argstring(self.cell_px, line)
         chosen = self._read(args)

@@ -92,13 +92,7 @@ class World:
 
     def _start(self) -> None:
         began = time.monotonic()
-        if self._engines:
-            from .engines.elsewhere import Elsewhere
-
-            self.processes = Elsewhere(self.size, self._engines, **self._elsewhere)
-            self.nodes, self.size = self.processes.nodes, self.processes.size
-        else:
-            self.processes = self._start_here()
+        self.processes = self._start_elsewhere(self._engines) if self._engines else self._start_here()
         self.start_seconds = time.monotonic() - began
         self.running = True
 
@@ -107,6 +101,13 @@ class World:
             with contextlib.suppress(ControllerLost):
                 return Processes(self.nodes, self._launcher, self.links)
         return Processes(self.nodes, self._launcher, self.links)
+
+    def _start_elsewhere(self, engines: str) -> Processes:
+        from .engines.elsewhere import Elsewhere
+
+        processes = Elsewhere(self.size, engines, **self._elsewhere)
+        self.nodes, self.size = processes.nodes, processes.size
+        return processes
 
     @property
     def backend(self) -> str:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+Handler = Callable[[int, FrameType | None], Any] | int | None  # what signal.signal returns: who got the signal before
 
 
 class Presses:
@@ -15,7 +20,7 @@ class Presses:
 
     def __init__(self) -> None:
         self._pressed = self._taken = False
-        self._before = None
+        self._before: Handler = None
 
     def __enter__(self) -> Presses:
         with contextlib.suppress(ValueError):  # not the main thread: no signal arrives here anyway

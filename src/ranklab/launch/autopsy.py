@@ -222,7 +222,7 @@ def _end(
         raised, end.recorded, end.when = pytraceback.find(callstack) or raised, True, error_file.path.stat().st_mtime
     outcome.exit_code, pid = entry or (None, 0)
     outcome.state = _state(outcome.exit_code, pid in ended, raised, reported, agent.process.returncode)
-    if outcome.state == "raised":
+    if raised and outcome.state == "raised":
         outcome.error, outcome.traceback, outcome.stderr = raised.error, raised.lines, raised.before
     elif outcome.state == "died":
         outcome.last_words = outcome.stderr

@@ -163,6 +163,7 @@ def _nodes(value: object) -> tuple[int, ...]:
     counts = list(value) if isinstance(value, Sequence) and not isinstance(value, (str, bytes)) else [value]
     if not counts:
         raise WorldError("nproc_per_node is empty: give one number a node, for example nproc_per_node=[2, 1].")
+    checked = []
     for count in counts:
         if isinstance(count, bool) or not isinstance(count, int):
             raise WorldError(
@@ -171,7 +172,8 @@ def _nodes(value: object) -> tuple[int, ...]:
             )
         if count < 1:
             raise WorldError(f"A node needs at least one process, but nproc_per_node is {value!r}.")
-    return tuple(counts)
+        checked.append(count)
+    return tuple(checked)
 
 
 def _flags(flags: Mapping[str, object]) -> list[str]:
