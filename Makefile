@@ -22,7 +22,7 @@ export IPP_NONINTERACTIVE := 1
 export PYTHONHASHSEED := 0
 export JUPYTER_PREFER_ENV_PATH := 1
 
-TESTS := tests/ranklab tests/bookkit tests/faults tests/site
+TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
 NBVAL := -p bookkit.needs --nbval --nbval-current-env --nbval-cell-timeout=600
 PYTEST := exec $(RUN) -m bookkit.leash pytest
 # A file's tests share what they start, so a file stays with one worker; a notebook is a file.

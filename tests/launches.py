@@ -38,7 +38,7 @@ def waiting(folder: Path, then: str = "") -> dict:
     return {"script": program(folder, WAIT.format(then=then)), "env": {"HERE": folder}}
 
 
-def appeared(folder: Path, ranks: int, seconds: float = 60) -> bool:
+def appeared(folder: Path, ranks: int, seconds: float = 300) -> bool:
     """Wait until so many ranks of :func:`waiting` run."""
     return eventually(lambda: all((folder / str(rank)).exists() for rank in range(ranks)), seconds)
 
