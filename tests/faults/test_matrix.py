@@ -81,8 +81,8 @@ def test_a_report_is_the_same_on_every_run(notebook):
 
 
 @pytest.mark.parametrize("notebook", [4], indirect=True, ids=["4 ranks"])
-def test_twenty_faults_one_after_another_then_a_right_cell(notebook):
-    for fault in FAULTS[:20]:
+def test_many_faults_with_nothing_between_then_a_right_cell(notebook):
+    for fault in FAULTS[::3]:
         prepare(notebook, fault)
         assert notebook.px(fault.cell, options(fault)).error is not None, fault.name
     answer = notebook.px(RIGHT, "--timeout 30")

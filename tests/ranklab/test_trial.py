@@ -38,8 +38,8 @@ def test_a_program_that_is_not_let_has_its_seconds_all_the_same():
     pin = f"import os; os.sched_setaffinity(0, [{core}])\n"
     burners = [started(pin + BURN) for _ in range(4)]
     try:
-        # It gets a thirteenth of its core (weights of sched_setscheduler(2): 335 of 4431): its work takes three seconds,
-        # and it has one and a half.
+        # It gets a thirteenth of its core (weights of sched_setscheduler(2): 335 of 4431): its work takes three
+        # seconds, and it has one and a half.
         child = started(pin + "import time; os.nice(5)\nwhile time.process_time() < 0.25: pass")
         began = time.monotonic()
         assert trial.finish([child], 1.5, ceiling=300) == trial.Trial()
