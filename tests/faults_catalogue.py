@@ -10,7 +10,8 @@ class Fault:
     Attributes:
         name: for the table.
         cell: runs after SETUP and START; rank 1 is at fault.
-        headline: how the report begins, a regular expression; ``{others}`` is all ranks but 1.
+        headline: how the report begins, a regular expression; ``{all}`` stands for all ranks, ``{others}`` for all but
+            1, ``{wait}`` for what these do, and ``{but_0}`` for all but 0.
         says: a part of the report that a reader needs.
         dies: whether rank 1's process is lost, and with it that rank's variables.
         group: whether the cell needs a process group.
@@ -86,21 +87,21 @@ FAULTS = [
     Fault(
         "endless loop",
         f"while rank == 1:\n    pass\n{REDUCE}",
-        r"After 1 s: {others} waits? in all_reduce for rank 1, still in line \d",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, still in line \d",
         "rank 1 may be in an endless loop",
         sizes=ANY,
     ),
     Fault(
         "endless loop on all ranks",
         "while True:\n    pass",
-        r"After 1 s: ranks 0(–|, )\d are still at work, and wait for no other rank that torch knows of",
+        r"After 1 s: {all} are still at work, and wait for no other rank that torch knows of",
         "--timeout 300",
         sizes=ANY,
     ),
     Fault(
         "skipped collective",
         f"if rank != 1:\n    {REDUCE}",
-        r"After 1 s: {others} waits? in all_reduce for rank 1, which finished the cell without it",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, which finished the cell without it",
         "never called all_reduce",
         sizes=ANY,
     ),
@@ -140,14 +141,14 @@ FAULTS = [
     Fault(
         "rank-0-only barrier",
         "if rank == 0:\n    dist.barrier()",
-        r"After 1 s: rank 0 waits in barrier for ranks? [\d–, ]+, which finished the cell without it",
+        r"After 1 s: rank 0 waits in barrier for {but_0}, which finished the cell without it",
         "a condition such as `if rank == 0:` left some out",
         sizes=ANY,
     ),
     Fault(
         "rank missing in init_process_group",
         "if rank != 1:\n    dist.init_process_group()",
-        r"After 1 s: {others} waits? in init_process_group for rank 1, which finished the cell without it",
+        r"After 1 s: {others} {wait} in init_process_group for rank 1, which finished the cell without it",
         "call it on every rank",
         group=False,
         sizes=ANY,
@@ -155,7 +156,7 @@ FAULTS = [
     Fault(
         "init_process_group twice",
         "dist.init_process_group()",
-        "ranks? .* raised ValueError: trying to initialize the default process group twice",
+        "{all} raised ValueError: trying to initialize the default process group twice",
         "dist.destroy_process_group()",
         sizes=ANY,
     ),
@@ -180,7 +181,7 @@ FAULTS = [
     Fault(
         "a rank deaf to interrupts",
         f"if rank == 1:\n    signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile rank == 1:\n    pass\n{REDUCE}",
-        r"After 1 s: {others} waits? in all_reduce for rank 1, still in line \d",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, still in line \d",
         "it did not come back, and its process was ended",
         dies=True,
         sizes=ANY,
@@ -188,7 +189,7 @@ FAULTS = [
     Fault(
         "collectives without end",
         "x = torch.ones(1000)\nwhile True:\n    dist.all_reduce(x)",
-        r"After 1 s: ranks 0(–|, )\d work on: messages come and go",
+        r"After 1 s: {all} work on: messages come and go",
         "--timeout 300",
         moves=True,
         sizes=ANY,
@@ -204,7 +205,7 @@ FAULTS = [
     Fault(
         "sent to one rank",
         "dist.barrier()",
-        r"After 1 s: rank 0 waits in barrier for ranks? 1[\d–, ]*, to which this cell was not sent",
+        r"After 1 s: rank 0 waits in barrier for {but_0}, to which this cell was not sent",
         "send the cell to all ranks",
         options="--ranks 0",
         sizes=ANY,
@@ -212,7 +213,7 @@ FAULTS = [
     Fault(
         "init_process_group sent to one rank",
         "dist.init_process_group()",
-        r"After 1 s: rank 0 waits in init_process_group for ranks? 1[\d–, ]*, to which this cell was not sent",
+        r"After 1 s: rank 0 waits in init_process_group for {but_0}, to which this cell was not sent",
         "send the cell to all ranks",
         group=False,
         options="--ranks 0",
@@ -228,7 +229,7 @@ FAULTS = [
     Fault(
         "one step fewer",
         "for step in range(3 if rank == 1 else 4):\n    dist.all_reduce(torch.ones(4))",
-        r"After 1 s: {others} waits? in all_reduce for rank 1, which finished the cell without it",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, which finished the cell without it",
         "finished the cell after 3 collectives",
         sizes=ANY,
     ),
@@ -236,7 +237,7 @@ FAULTS = [
         "two groups in crossed order",
         "a, b = dist.new_group(), dist.new_group()\n"
         "for group in (b, a) if rank == 1 else (a, b):\n    dist.all_reduce(torch.ones(4), group=group)",
-        r"After 1 s: {others} waits? in all_reduce for rank 1, still in line 3",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, still in line 3",
         "the ranks use two groups in another order",
         sizes=ANY,
     ),
