@@ -7,6 +7,7 @@ from typing import Any
 
 from .cells.nodemap import headline
 from .engines.choice import check_elsewhere
+from .engines.devices import check_backend
 from .errors import WorldError
 from .lab.rates import Link, read_links
 from .layout import read_layout
@@ -21,6 +22,7 @@ def start(
     link: str | None = None,
     delay: str = "0ms",
     deadline: float | None = None,
+    backend: str | None = None,
     launcher: str | None = None,
     engines: str | None = None,
     hosts: Mapping[str, int] | None = None,
@@ -38,6 +40,8 @@ def start(
             Where this machine allows no hosts, one sentence says so, and nodes are as without it.
         delay: how long a packet is under way on the link, ``"2ms"``.
         deadline: seconds after which a ``%%px`` cell counts as hung, 60 by default.
+        backend: "gloo" keeps the ranks on the CPU; "nccl" gives each a GPU, or lets them share where there are fewer,
+            for learning and not for speed. By default "nccl" where each rank has a GPU of its own, else "gloo".
         launcher: "fork" (one process imports torch and becomes every rank) or "spawn" (every rank imports torch for
             itself); by default what is right on this machine.
         engines: "slurm", "ssh" or "mpi": ipyparallel's own launchers, for more than one machine.
@@ -61,13 +65,14 @@ def start(
     elsewhere = {"hosts": hosts, "address": address, "options": options}
     given = {name: value for name, value in elsewhere.items() if value}
     check_elsewhere(engines, given | unknown)
+    check_backend(backend)
     layout = read_layout(nodes=list(hosts.values())) if hosts else read_layout(size, nodes)
     links = read_links(link, delay, layout if nodes is not None and not engines else ())
     seconds = read_deadline(deadline, timeout)
     running = latest()
     if running is not None and running.running:
-        return _again(running, layout, links, seconds, launcher, engines)
-    world = World(layout, seconds, launcher, engines, given, links)
+        return _again(running, layout, links, seconds, engines, {"launcher": launcher, "backend": backend})
+    world = World(layout, seconds, launcher, engines, given, links, backend)
     make_current(world)
     # Here, because it loads ipyparallel: by now the ranks' start has, while another process imported torch.
     from .magics import register
@@ -99,8 +104,8 @@ def _again(
     layout: Sequence[int],
     links: Sequence[Link],
     deadline: float,
-    launcher: str | None,
     engines: str | None,
+    wishes: Mapping[str, str | None],
 ) -> World:
     """Return the world that runs already, where it is what was asked for.
 
@@ -110,11 +115,12 @@ def _again(
     told = headline(world.nodes)
     if world.nodes != tuple(layout) or engines or len(world.links) != len(links):
         raise WorldError(f"This notebook already has {told}. Call world.stop() first, then start again.")
-    if launcher not in (None, world.launcher):
-        raise WorldError(
-            f'This notebook already has {told}, started with launcher="{world.launcher}". '
-            "Call world.stop() first, then start again."
-        )
+    for name, wish in wishes.items():
+        if wish not in (None, getattr(world, name)):
+            raise WorldError(
+                f'This notebook already has {told}, started with {name}="{getattr(world, name)}". '
+                "Call world.stop() first, then start again."
+            )
     world.timeout = deadline
     if links:
         world.processes.network.set(links)

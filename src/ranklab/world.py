@@ -65,6 +65,7 @@ class World:
         engines: "slurm", "ssh" or "mpi", with what goes to :class:`ranklab.engines.elsewhere.Elsewhere`.
         elsewhere: see there.
         links: what the cable of each node carries, where the nodes are hosts of their own.
+        backend: what the ranks shall talk over, None for what is right where they run.
 
     Attributes:
         nodes: processes on each node, a tuple.
@@ -81,13 +82,14 @@ class World:
         engines: str | None = None,
         elsewhere: Mapping[str, Any] | None = None,
         links: Sequence[Link] = (),
+        backend: str | None = None,
     ) -> None:
         self.nodes = tuple(nodes)
         self.size = sum(self.nodes)
         self.timeout = timeout
         self.cells: list[str] = []
         self._launcher, self._engines, self._elsewhere = launcher, engines, dict(elsewhere or {})
-        self.links = tuple(links)
+        self.links, self._asked = tuple(links), backend
         self._start()
 
     def _start(self) -> None:
@@ -99,19 +101,19 @@ class World:
     def _start_here(self) -> Processes:
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(ControllerLost):
-                return Processes(self.nodes, self._launcher, self.links)
-        return Processes(self.nodes, self._launcher, self.links)
+                return Processes(self.nodes, self._launcher, self.links, self._asked)
+        return Processes(self.nodes, self._launcher, self.links, self._asked)
 
     def _start_elsewhere(self, engines: str) -> Processes:
         from .engines.elsewhere import Elsewhere
 
-        processes = Elsewhere(self.size, engines, **self._elsewhere)
+        processes = Elsewhere(self.size, engines, **self._elsewhere, backend=self._asked)
         self.nodes, self.size = processes.nodes, processes.size
         return processes
 
     @property
     def backend(self) -> str:
-        """The backend of these ranks: "nccl" where each rank has a GPU of its own, else "gloo"."""
+        """The backend of these ranks: "nccl" where each has a GPU of its own or was asked to share one, else "gloo"."""
         return self.processes.backend
 
     @property

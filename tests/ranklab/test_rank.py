@@ -4,13 +4,16 @@ import pytest
 import torch
 
 import ranklab
-from ranklab.engines.choice import choose_backend, choose_backend_elsewhere
+from ranklab.engines import devices
+from ranklab.engines.devices import check_backend, choose_backend_elsewhere, choose_devices
+from ranklab.errors import WorldError
 from ranklab.system import backends
 from ranklab.system.foreign import read_places
 from ranklab.system.gpus import visible_gpu_names, visible_gpus
 
 LAUNCHED_BY = {
     "ranklab": {"RANKLAB_BACKEND": "nccl"},
+    "ranklab, shared": {"RANKLAB_BACKEND": "nccl", "RANKLAB_SHARED": "1"},
     "torchrun": {"TORCHELASTIC_RUN_ID": "none"},
     "srun": {},
     "ranklab on Slurm": {"RANKLAB_BACKEND": "nccl", "RANKLAB_ENGINES": "slurm"},
@@ -35,10 +38,13 @@ LAUNCHED_BY = {
         ("ranklab on Slurm, gloo", 0, 2, 1, "cpu"),
         ("srun", 3, 8, 8, "cuda:3"),
         ("srun", 3, 8, 2, "cpu"),
+        ("ranklab, shared", 1, 2, 2, "cuda:1"),
+        ("ranklab, shared", 3, 4, 1, "cuda:0"),
+        ("ranklab, shared", 3, 4, 2, "cuda:1"),
     ],
 )
 def test_device(monkeypatch, launcher, local_rank, local_world_size, gpus, device):
-    for name in ("RANKLAB_BACKEND", "RANKLAB_ENGINES", "TORCHELASTIC_RUN_ID"):
+    for name in ("RANKLAB_BACKEND", "RANKLAB_SHARED", "RANKLAB_ENGINES", "TORCHELASTIC_RUN_ID"):
         monkeypatch.delenv(name, raising=False)
     for name, value in LAUNCHED_BY[launcher].items():
         monkeypatch.setenv(name, value)
@@ -49,20 +55,72 @@ def test_device(monkeypatch, launcher, local_rank, local_world_size, gpus, devic
     assert str(ranklab.device()) == device
 
 
+GLOO = {"RANKLAB_BACKEND": "gloo", "CUDA_VISIBLE_DEVICES": ""}
+NCCL = {"RANKLAB_BACKEND": "nccl"}
+FEWER = "fewer than {} ranks: the ranks use the CPU and gloo, and see no GPU"
+SHARE = 'backend="nccl" lets ranks share a GPU.'
+
+
+def shared(rank):
+    return NCCL | {"RANKLAB_SHARED": "1", "NCCL_HOSTID": f"rank{rank}", "NCCL_IB_DISABLE": "1"}
+
+
+def on_node(node, *gpus):
+    return NCCL | {"NCCL_HOSTID": f"node{node}", "CUDA_VISIBLE_DEVICES": ",".join(f"GPU-{gpu}" for gpu in gpus)}
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """What ranks get on a machine with so many GPUs: backend, environments, and the sentence that was said."""
+
+    def choose(nodes, gpus, asked):
+        sentences = []
+        monkeypatch.setattr(devices, "visible_gpu_names", lambda: [f"GPU-{number}" for number in range(gpus)])
+        monkeypatch.setattr(devices, "tell", sentences.append)
+        return *choose_devices(nodes, asked), " ".join(sentences)
+
+    return choose
+
+
 @pytest.mark.parametrize(
-    ("nodes", "gpus", "backend"),
+    ("nodes", "gpus", "asked", "environments", "told"),
     [
-        ((4,), 0, "gloo"),
-        ((4,), 2, "gloo"),
-        ((4,), 4, "nccl"),
-        ((2,), 8, "nccl"),
-        ((1, 2), 8, "gloo"),
-        ((1,), 1, "nccl"),
+        ((4,), 0, None, [GLOO] * 4, ""),
+        ((4,), 0, "gloo", [GLOO] * 4, ""),
+        ((4,), 2, None, [GLOO] * 4, f"2 GPUs are {FEWER.format(4)}; {SHARE}"),
+        ((2, 2), 1, None, [GLOO] * 4, f"1 GPU is {FEWER.format(4)}; {SHARE}"),
+        ((4,), 8, "gloo", [GLOO] * 4, ""),
+        ((4,), 4, None, [NCCL] * 4, ""),
+        ((2,), 8, "nccl", [NCCL] * 2, ""),
+        ((1,), 1, None, [NCCL], ""),
+        ((2, 1), 8, None, [on_node(0, 0, 1), on_node(0, 0, 1), on_node(1, 2)], ""),
+        ((3,), 1, "nccl", [shared(0), shared(1), shared(2)], "3 ranks share 1 GPU: "),
+        ((1, 1), 1, "nccl", [shared(0), shared(1)], "2 ranks share 1 GPU: "),
+        ((3,), 2, "nccl", [shared(0), shared(1), shared(2)], "3 ranks share 2 GPUs: "),
     ],
 )
-def test_backend(monkeypatch, nodes, gpus, backend):
-    monkeypatch.setattr("ranklab.engines.choice.visible_gpus", lambda: gpus)
-    assert choose_backend(nodes) == backend
+def test_backend_and_gpus_of_ranks(chosen, nodes, gpus, asked, environments, told):
+    backend, given, said = chosen(nodes, gpus, asked)
+    assert list(given) == environments
+    assert backend == environments[0]["RANKLAB_BACKEND"]
+    assert said == told or (told.endswith(": ") and said.startswith(told))
+
+
+def test_ranks_that_share_a_gpu_are_told_what_it_is_for_and_how_to_be_rid_of_it(chosen):
+    assert chosen((4,), 1, "nccl")[2] == (
+        '4 ranks share 1 GPU: right for learning, not for speed. backend="gloo" keeps them on the CPU.'
+    )
+
+
+def test_nccl_without_a_gpu_is_one_sentence(chosen):
+    with pytest.raises(WorldError, match="This machine shows no NVIDIA GPU, and NCCL needs one: leave backend out"):
+        chosen((4,), 0, "nccl")
+
+
+@pytest.mark.parametrize("asked", ["NCCL", "mpi", 1])
+def test_a_backend_that_does_not_exist(asked):
+    with pytest.raises(WorldError, match='backend is "gloo" or "nccl", or left out, not'):
+        check_backend(asked)
 
 
 def test_ranks_on_the_cpu_see_no_gpu_and_those_with_one_each_see_all():
@@ -88,9 +146,19 @@ TOO_FEW = "fewer than {} ranks: the ranks use the CPU and gloo, and see no GPU."
 )
 def test_backend_of_ranks_that_another_launcher_has_started(monkeypatch, hosts, seen, backend, told):
     sentences = []
-    monkeypatch.setattr("ranklab.engines.choice.tell", sentences.append)
+    monkeypatch.setattr(devices, "tell", sentences.append)
     assert choose_backend_elsewhere(read_places(hosts), seen) == backend
     assert len(sentences) == bool(told) and all(told in sentence for sentence in sentences)
+
+
+def test_another_launchers_ranks_get_the_backend_that_was_asked_for(monkeypatch):
+    monkeypatch.setattr(devices, "tell", pytest.fail)
+    places = read_places(["a", "a"])
+    assert choose_backend_elsewhere(places, [["A"], ["B"]], "gloo") == "gloo"
+    assert choose_backend_elsewhere(places, [["A"], ["A"]], "gloo") == "gloo"
+    assert choose_backend_elsewhere(places, [["A"], ["B"]], "nccl") == "nccl"
+    with pytest.raises(WorldError, match=r"1 GPU is fewer than 2 ranks\. Start fewer ranks"):
+        choose_backend_elsewhere(places, [["A"], ["A"]], "nccl")
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,8 @@ def test_stop_leaves_no_process_and_no_file(bare_notebook):
         ("start(4, deadline=5, timeout=5)", "not both"),
         ("start(4, deadlin=5)", "start() has no 'deadlin'"),
         ('start(4, launcher="spawn")', 'already has 4 ranks on 1 node, started with launcher="fork"'),
+        ('start(4, backend="nccl")', 'already has 4 ranks on 1 node, started with backend="gloo"'),
+        ('start(4, backend="mpi")', 'backend is "gloo" or "nccl", or left out'),
     ],
 )
 def test_a_bad_start_costs_nothing(notebook, call, part):

@@ -1,4 +1,4 @@
-"""How ranks start, how many this machine can hold, and which backend they use.
+"""How ranks start, and how many this machine can hold.
 
 Asks the operating system and starts nothing; standard library and psutil.
 """
@@ -6,14 +6,10 @@ Asks the operating system and starts nothing; standard library and psutil.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..errors import WorldError
-from ..layout import Place
-from ..live import tell
-from ..system.backends import ON_CPUS, ON_GPUS
-from ..system.gpus import own_gpu, visible_gpus
 from ..system.memory import free_memory_mb
 
 FORK = "fork"
@@ -29,7 +25,6 @@ SENTENCES = {
     FORK: "Ranks are forked from one process that has imported torch.",
     SPAWN: "Ranks are started one by one and each imports torch for itself",
 }
-NO_GPU = f"the ranks use the CPU and {ON_CPUS.title}, and see no GPU."
 
 
 def choose_launcher(asked: str | None) -> tuple[str, str]:
@@ -80,54 +75,6 @@ def check_elsewhere(engines: str | None, given: Mapping[str, Any]) -> None:
             raise WorldError(f"{name} is a dictionary, for example {name}={example}, not {given[name]!r}.")
     if (engines == "ssh") != bool(given.get("hosts")):
         raise WorldError('engines="ssh" and hosts go together: start(engines="ssh", hosts={"computer1": 2}).')
-
-
-def choose_backend(nodes: Sequence[int]) -> str:
-    """Choose the backend for GPUs where each rank has one of its own: it takes no two ranks on one GPU.
-
-    Nodes laid out on one machine would count the same GPUs twice, each from local rank 0.
-    """
-    gpus = visible_gpus()
-    if gpus and len(nodes) > 1:
-        tell(f"Several nodes on one machine would share its GPUs: {NO_GPU}")
-    elif gpus and gpus < nodes[0]:
-        tell(_too_few(gpus, nodes[0]))
-    elif gpus:
-        return ON_GPUS.name
-    return ON_CPUS.name
-
-
-def choose_backend_elsewhere(places: Sequence[Place], seen: Sequence[Sequence[str]]) -> str:
-    """Choose the backend for GPUs where each rank has one of its own, for ranks that another launcher has started.
-
-    Args:
-        places: of the ranks, in rank order.
-        seen: the GPUs that each rank sees, by name and in its order; a launcher may show each rank others.
-    """
-    taken = set()
-    for place, gpus in zip(places, seen, strict=True):
-        gpu = own_gpu(place.local_rank, place.local_world_size, len(gpus), one_each=True)
-        if gpu is not None:
-            taken.add((place.node_rank, gpus[gpu]))
-    if len(taken) == len(places):
-        return ON_GPUS.name
-    if any(seen):
-        tell(_why_no_gpu(places, seen))
-    return ON_CPUS.name
-
-
-def _why_no_gpu(places: Sequence[Place], seen: Sequence[Sequence[str]]) -> str:
-    for node in range(places[0].nnodes):
-        ranks = [place.rank for place in places if place.node_rank == node]
-        gpus = len(set().union(*(seen[rank] for rank in ranks)))
-        if gpus < len(ranks):
-            return _too_few(gpus, len(ranks))
-    return f"The launcher does not show each rank a GPU of its own: {NO_GPU}"
-
-
-def _too_few(gpus: int, ranks: int) -> str:
-    have = "1 GPU is" if gpus == 1 else f"{gpus} GPUs are"
-    return f"{have} fewer than {ranks} ranks: {NO_GPU}"
 
 
 def check_memory(size: int, launcher: str) -> None:

@@ -25,8 +25,8 @@ from ..system.deadman import HOME, OWNER
 from ..system.gpus import ENGINES
 from ..system.leftovers import make_home
 from ..system.refused import no_more
-from .choice import choose_backend_elsewhere
 from .controllers import make_cluster
+from .devices import choose_backend_elsewhere
 from .greeting import greet_all
 from .launcher import CONTROLLER_CMD
 from .processes import Processes
@@ -61,6 +61,7 @@ class Elsewhere(Processes):
         address: an address of this machine that the hosts can reach; encryption is on then. Without it everything
             stays on the loopback interface, so only hosts that are this machine can take part.
         options: further traits of ipyparallel's launcher, for example ``{"queue": "debug"}``.
+        backend: what the ranks shall talk over, None for what is right there.
 
     Raises:
         RanklabError: the ranks did not come up.
@@ -73,7 +74,9 @@ class Elsewhere(Processes):
         hosts: Mapping[str, int] | None = None,
         address: str = "",
         options: Mapping[str, Any] | None = None,
+        backend: str | None = None,
     ) -> None:
+        self._asked = backend
         self.size = sum(hosts.values()) if hosts else size
         self.launcher = engines
         self.how = f"Ranks are started by ipyparallel's {engines} launcher, and each imports torch for itself."
@@ -152,7 +155,7 @@ class Elsewhere(Processes):
         told = self.client[list(range(self.size))].apply_sync(where_am_i)
         hosts = [host for host, _ in told]
         self.places = read_places(hosts)
-        self.backend = choose_backend_elsewhere(self.places, [gpus for _, gpus in told])
+        self.backend = choose_backend_elsewhere(self.places, [gpus for _, gpus in told], self._asked)
         self.nodes = tuple(hosts.count(host) for host in dict.fromkeys(hosts))
         self._together = len(self.nodes) == 1
         self._meet_at(*self.client[0].apply_sync(free_port, self._towards()))

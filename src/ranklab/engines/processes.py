@@ -22,8 +22,9 @@ from ..system.home import watchdog_path
 from ..system.patience import ANSWER, EXIT_STATUS, overdue
 from ..system.refused import no_more
 from .asking import ask
-from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_backend, choose_launcher
+from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_launcher
 from .controllers import controller_runs, family, kill_controller, make_cluster
+from .devices import choose_devices
 from .forking import Server
 from .greeting import greet_all
 from .network import Computers, make_network
@@ -47,6 +48,7 @@ class Processes:
         nodes: processes on each node.
         launcher: "fork", "spawn", or None for what is right on this machine.
         links: what the cable of each node carries, where the nodes are hosts of their own.
+        backend: what the ranks shall talk over, None for what is right here.
 
     Attributes:
         launcher: which of the two is used.
@@ -60,7 +62,9 @@ class Processes:
 
     network: Computers = Computers()
 
-    def __init__(self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = ()) -> None:
+    def __init__(
+        self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = (), backend: str | None = None
+    ) -> None:
         self.size = sum(nodes)
         self.launcher, self.how = choose_launcher(launcher)
         self._lost = ""
@@ -81,7 +85,7 @@ class Processes:
                 # The server comes first: it imports torch while this process imports ipyparallel.
                 if self.launcher == FORK:
                     self._server = Server(self._owned, self.home / "fork-server.log")
-                self.backend = choose_backend(nodes)
+                self.backend, self._devices = choose_devices(nodes, backend)
                 self._start(nodes, links, progress)
             except OSError as error:
                 self.stop()
@@ -150,7 +154,7 @@ class Processes:
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment(self.network.address, self.master_port)
         environment |= self._owned | self._made.environment(place)
-        environment |= backends.environment(self.backend)
+        environment |= self._devices[place.rank]
         return {BUFFER: os.environ.get(BUFFER, ENTRIES), **backends.defaults(), **environment}
 
     def _await(self, ranks: list[int], progress: Progress, doing: str) -> None:
@@ -207,11 +211,7 @@ class Processes:
         return self._set.ranks[rank].pid if self._set is not None else 0
 
     def new_master_port(self) -> int:
-        """Reserve another port for rank 0.
-
-        After a hang the old one may still be served by a store that something in rank 0 keeps alive, with the keys
-        of the old process group in it.
-        """
+        """Reserve another port for rank 0: the old one may still be served by a store that rank 0 keeps alive."""
         return self._made.renew()
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..system.backends import BACKEND, ON_GPUS, named
+from ..system.backends import BACKEND, ON_GPUS, SHARED, named
 from ..system.gpus import ENGINES, own_gpu
 
 if TYPE_CHECKING:
@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 
 
 def device() -> torch.device:
-    """Return the device of this rank: a GPU of its own, or ``cpu`` on all ranks of a node with too few GPUs.
+    """Return the device of this rank: a GPU, or ``cpu`` on all ranks of a node with too few GPUs.
 
     The index of a GPU counts those that this process can see (``CUDA_VISIBLE_DEVICES``), so it is the local rank
     where all ranks of a node see the same list. Some launchers show each rank one GPU only (``srun
     --gpus-per-task=1``); then it is ``cuda:0`` for all of them. torchrun never does that, nor does ranklab for ranks
-    of its own (without ``engines=``), so under them one visible GPU for several ranks is too few.
+    of its own (without ``engines=``), so under them one visible GPU for several ranks is too few: except where ranks
+    were asked to share, ``ranklab.start(4, backend="nccl")``; then rank 0 has the first GPU, rank 1 the next, and after
+    the last one it begins again.
 
     Returns:
         A ``torch.device``.
@@ -39,5 +41,6 @@ def device() -> torch.device:
         return torch.device("cpu")
     place = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     same_list_for_all = "TORCHELASTIC_RUN_ID" in os.environ or (BACKEND in os.environ and ENGINES not in os.environ)
-    gpu = own_gpu(*place, torch.cuda.device_count(), one_each=not same_list_for_all)
+    shared = SHARED in os.environ
+    gpu = own_gpu(*place, torch.cuda.device_count(), one_each=not same_list_for_all, shared=shared)
     return torch.device("cpu") if gpu is None else torch.device(backend.device, gpu)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 BACKEND = "RANKLAB_BACKEND"  # tells a rank the backend that ranklab has chosen
+SHARED = "RANKLAB_SHARED"  # tells it that several ranks have to share each device
 PEER_PORT = re.compile(r"(\[[0-9a-fA-F.:]+\]):\d+")
 # torch's log lines with the stack of C++ functions behind them: what its compiled code says of a wait that was ended.
 CUT_WARNING = re.compile(
@@ -46,8 +47,9 @@ class Backend:
         hides: variables that hide all other devices from a rank that ranklab gives this backend.
         defaults: variables that every rank gets where the reader has not set them.
         interface: the variable that names the network interface it shall use.
-        shares: variables by which several ranks share one device; ``{rank}`` stands for the rank's number. Empty where
-            sharing needs nothing.
+        host: the variable that says on which host a rank is; ranks on different hosts talk over the network, and may
+            share a device. Empty where it needs no such thing.
+        shares: further variables of ranks that share a device.
         aborts: whether a wait is ended by aborting the group; else by cutting its connections.
         recorder: the function of ``torch._C._distributed_c10d`` that dumps its flight recorder as JSON.
         timeout: torch's own default, seconds.
@@ -66,6 +68,7 @@ class Backend:
     hides: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, str] = field(default_factory=dict)
     interface: str = ""
+    host: str = ""
     shares: Mapping[str, str] = field(default_factory=dict)
     aborts: bool = False
     recorder: str = "_dump_fr_trace_json"
@@ -102,8 +105,10 @@ ON_GPUS = Backend(
     # _abort_process_group in torch/distributed/distributed_c10d.py (2.13).
     defaults={"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"},
     interface="NCCL_SOCKET_IFNAME",
-    # It takes no two ranks of one host on one GPU, and believes what it is told of the host.
-    shares={"NCCL_HOSTID": "rank{rank}", "NCCL_IB_DISABLE": "1"},
+    # It takes no two ranks of one host on one GPU, and believes what it is told of the host (getHostHash in NCCL's
+    # src/misc/utils.cc).
+    host="NCCL_HOSTID",
+    shares={"NCCL_IB_DISABLE": "1"},
     aborts=True,
     recorder="_dump_nccl_trace_json",  # a recorder of its own type, which notes CUDA events
     timeout=600.0,
@@ -144,6 +149,16 @@ def of_group(config: str) -> list[Backend]:
 def environment(name: str) -> dict[str, str]:
     """Return the variables that tell a rank its backend, and hide from it the devices that it shall not use."""
     return {BACKEND: name, **named(name).hides}
+
+
+def sharing(name: str, rank: int) -> dict[str, str]:
+    """Return the variables by which a rank shares its device with others: it counts as on a host of its own."""
+    return {SHARED: "1", **on_host(name, f"rank{rank}"), **named(name).shares}
+
+
+def on_host(name: str, host: str) -> dict[str, str]:
+    """Return the variable that tells a backend on which host a rank is to count, where it takes one."""
+    return {named(name).host: host} if named(name).host else {}
 
 
 def defaults() -> dict[str, str]:

@@ -7,18 +7,24 @@ import os
 import shutil
 import subprocess
 
+VISIBLE = "CUDA_VISIBLE_DEVICES"
 ENGINES = "RANKLAB_ENGINES"  # the launcher of ranks that ranklab.start(engines=…) has asked for
 
 
-def own_gpu(local_rank: int, local_world_size: int, visible: int, one_each: bool) -> int | None:
-    """Return which of the GPUs that a rank sees is its own, None where there are too few.
+def own_gpu(
+    local_rank: int, local_world_size: int, visible: int, one_each: bool = False, shared: bool = False
+) -> int | None:
+    """Return which of the GPUs that a rank sees it uses, None where there are too few.
 
     Args:
         local_rank: number of the rank on its node.
         local_world_size: ranks on that node.
         visible: how many GPUs the rank sees.
         one_each: whether its launcher may show each rank a GPU that the others do not see.
+        shared: whether several ranks may use the same one.
     """
+    if shared and visible:
+        return local_rank % visible
     if visible >= local_world_size:
         return local_rank
     return 0 if visible == 1 and one_each else None
@@ -39,7 +45,7 @@ def visible_gpu_names() -> list[str]:
         Names that no two GPUs share (UUIDs), to be compared and never shown.
     """
     installed = _installed_gpus()
-    shown = os.environ.get("CUDA_VISIBLE_DEVICES")
+    shown = os.environ.get(VISIBLE)
     if shown is None or not installed:
         return installed
     names = (_read_name(entry.strip(), installed) for entry in shown.split(","))
