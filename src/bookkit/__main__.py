@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bookkit import leash
 from bookkit.build import build, staged
-from bookkit.chapters import named, strays
+from bookkit.chapters import longest_first, named, strays
 from bookkit.check import check, check_chapters
 from bookkit.errors import BookError, ChapterError
 from bookkit.execute import Interrupted
@@ -74,10 +74,10 @@ def build_verb(root, paths):
 
 
 def chapters_verb(root, paths):
-    """List the notebooks of _toc.yml in order, or those at paths; complain of one that it does not name."""
+    """List the notebooks of _toc.yml or those at paths, the longest first; complain of one that it does not name."""
     if not paths and (lost := strays(root)):
         raise BookError(f"Not in _toc.yml: {_titles(lost, root)}")
-    for path in named(root, paths):
+    for path in longest_first(named(root, paths)):
         print(path.relative_to(root))
 
 

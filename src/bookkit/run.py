@@ -6,6 +6,7 @@ from pathlib import Path
 from nbformat.v4 import new_markdown_cell
 from rich.table import Table
 
+from bookkit.chapters import longest_first
 from bookkit.errors import BookError
 from bookkit.execute import stoppable
 from bookkit.machine import places
@@ -65,7 +66,7 @@ async def _run(paths, root, beside):
 
     with board() as shown:
         # return_exceptions: all are waited for also where one ends at once because the reader has pressed Ctrl-C.
-        outcomes = await asyncio.gather(*map(run_one, paths), return_exceptions=True)
+        outcomes = await asyncio.gather(*map(run_one, longest_first(paths)), return_exceptions=True)
     for outcome in filter(None, outcomes):
         raise outcome
     if table.row_count:

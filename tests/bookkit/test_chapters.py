@@ -3,7 +3,7 @@ from textwrap import indent
 import pytest
 
 from bookkit.__main__ import main
-from bookkit.chapters import chapters, named, pages, strays
+from bookkit.chapters import chapters, longest_first, named, pages, strays
 from bookkit.errors import BookError
 
 
@@ -127,3 +127,14 @@ def test_a_book_without_notebooks_is_refused(book):
     (book.root / "_toc.yml").write_text("format: jb-book\nroot: book/index\n")
     with pytest.raises(BookError, match="names no notebook"):
         named(book.root, [])
+
+
+def test_what_launches_most_programs_comes_first_and_the_rest_stays_in_order(book, make):
+    write = {
+        "one": "1",
+        "two": "run = ranklab.torchrun('a.py')",
+        "three": "ranklab.torchrun('a.py')\n" * 2,
+        "four": "2",
+    }
+    paths = [book.run(name, source) for name, source in write.items()]
+    assert [path.stem for path in longest_first(paths)] == ["three", "two", "one", "four"]
