@@ -105,8 +105,7 @@ ON_GPUS = Backend(
     # _abort_process_group in torch/distributed/distributed_c10d.py (2.13).
     defaults={"TORCH_NCCL_ASYNC_ERROR_HANDLING": "0"},
     interface="NCCL_SOCKET_IFNAME",
-    # It takes no two ranks of one host on one GPU, and believes what it is told of the host (getHostHash in NCCL's
-    # src/misc/utils.cc).
+    # It takes no two ranks of one host on one GPU, and believes what it is told of the host.
     host="NCCL_HOSTID",
     shares={"NCCL_IB_DISABLE": "1"},
     aborts=True,
