@@ -31,8 +31,8 @@ class NoHosts(WorldError):
         self.reason, self.mend = reason, mend
 
 
-class ControllerLost(RanklabError):
-    """A process of ipyparallel's controller ended while it started; starting again helps."""
+class StartLost(RanklabError):
+    """Another program took a port before the process that it was chosen for; starting again helps."""
 
 
 class RankError(RanklabError):

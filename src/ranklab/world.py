@@ -15,7 +15,7 @@ from .cells.presses import Presses
 from .cells.recovery import regroup
 from .engines.choice import FORK
 from .engines.processes import Processes
-from .errors import ControllerLost, WorldError
+from .errors import StartLost, WorldError
 from .lab.rates import Link
 from .layout import name_ranks, shell_commands
 from .live import Live
@@ -100,7 +100,7 @@ class World:
 
     def _start_here(self) -> Processes:
         for _ in range(ATTEMPTS - 1):
-            with contextlib.suppress(ControllerLost):
+            with contextlib.suppress(StartLost):
                 return Processes(self.nodes, self._launcher, self.links, self._asked)
         return Processes(self.nodes, self._launcher, self.links, self._asked)
 

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING
 
 from ..rank.errands import leave_group
 from ..system.patience import COME_BACK, LEAVE, REST, Patience
+from ..system.ports import says_taken
 from .asking import ask_all, patience_with
 
 if TYPE_CHECKING:
     from ..engines.processes import Processes
     from ..state import RankState
+
+PORTS = 3  # ports that rank 0 tries, where other programs take them first
 
 
 def free(processes: Processes, stuck: Mapping, seen: Mapping[int, RankState]) -> list[int]:
@@ -75,16 +78,19 @@ def regroup(processes: Processes) -> list[int]:
     Returns:
         The ranks whose processes had to be ended.
     """
-    port = processes.new_master_port()
-    alive = processes.alive()
-    ask_all(processes, alive, "cut")
-    leaving = {rank: processes.client.direct_view(rank).apply_async(leave_group, port) for rank in alive}
-    patience = patience_with(processes, alive)
-    if patience.wait(leaving, LEAVE):
-        return []
-    ended = _signal(processes, leaving, alive, signal.SIGKILL)
-    patience.wait(leaving, COME_BACK)
-    return ended
+    for _ in range(PORTS):
+        port = processes.new_master_port()
+        alive = processes.alive()
+        ask_all(processes, alive, "cut")
+        leaving = {rank: processes.client.direct_view(rank).apply_async(leave_group, port) for rank in alive}
+        patience = patience_with(processes, alive)
+        if not patience.wait(leaving, LEAVE):
+            ended = _signal(processes, leaving, alive, signal.SIGKILL)
+            patience.wait(leaving, COME_BACK)
+            return ended
+        if 0 not in leaving or not says_taken(getattr(leaving[0].exception(), "evalue", "")):
+            break
+    return []
 
 
 def _signal(processes: Processes, stuck: Mapping, ranks: Iterable[int], number: int) -> list[int]:

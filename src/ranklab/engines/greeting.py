@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from typing import TYPE_CHECKING
 
-from ..errors import RanklabError
+from ..errors import RanklabError, StartLost
 from ..rank.errands import greet
+from ..system.ports import says_taken
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -28,6 +29,7 @@ def greet_all(client: ipp.Client, ranks: Sequence[int], may_still_come: Callable
         may_still_come: called after each round; raises where waiting has become useless.
 
     Raises:
+        StartLost: another program has taken the port of rank 0.
         RanklabError: a rank could not prepare, with its reason.
     """
     waiting = list(ranks)
@@ -42,4 +44,5 @@ def greet_all(client: ipp.Client, ranks: Sequence[int], may_still_come: Callable
             error = replies[rank].exception()
             if error is not None:  # ipyparallel's own errors have no ename: TaskAborted
                 name, told = getattr(error, "ename", type(error).__name__), getattr(error, "evalue", error)
-                raise RanklabError(f"rank {rank} could not prepare: {name}: {told}")
+                kind = StartLost if says_taken(told) else RanklabError
+                raise kind(f"rank {rank} could not prepare: {name}: {told}")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import ControllerLost, RanklabError
+from ..errors import RanklabError, StartLost
 from ..layout import name_ranks, places
 from ..rank.recorder import BUFFER, ENTRIES
 from ..state import Answer, RankState
@@ -183,7 +183,7 @@ class Processes:
             return
         self._next_check = time.monotonic() + CHECK_EVERY
         if not controller_runs(self._cluster, thorough=True):
-            raise ControllerLost("A part of ipyparallel's controller ended while it started. Start again.")
+            raise StartLost("A part of ipyparallel's controller ended while it started. Start again.")
 
     def _why_not(self, dead: list[int]) -> str:
         if not dead:
