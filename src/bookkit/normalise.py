@@ -20,6 +20,8 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 # No version: it changes with the machine. The lexer is what colours %%px and ! lines.
 LANGUAGE = {"name": "python", "pygments_lexer": "python"}
 CELL_METADATA = ("mystnb", "tags")
+HIDDEN = "hide-input"
+FIRST_COMMENT = re.compile(r"(?:%%.*\n)?# (.+)")
 OUTPUT_METADATA = ("image/png", "ranklab")
 WIDGET_PREFIX = "application/vnd.jupyter.widget"
 
@@ -45,6 +47,7 @@ def normalise(notebook, title="the notebook"):
     number = 0
     for cell in result.cells:
         cell.metadata = _only(cell.metadata, CELL_METADATA)
+        _fold(cell)
         if cell.cell_type == "code":
             number += 1
             if cell.execution_count is not None:
@@ -61,6 +64,18 @@ def normalise(notebook, title="the notebook"):
     except nbformat.ValidationError as error:
         raise BookError(f"{title} is not valid: {error.message}") from error
     return result
+
+
+def _fold(cell):
+    """Fold a hidden cell in JupyterLab too, and let its first comment be what stands on the fold of the site."""
+    prompts = ("code_prompt_show", "code_prompt_hide")
+    options = {name: value for name, value in cell.metadata.pop("mystnb", {}).items() if name not in prompts}
+    if HIDDEN in tags(cell):
+        cell.metadata["jupyter"] = {"source_hidden": True}
+        if title := FIRST_COMMENT.match(cell.source):
+            options |= dict.fromkeys(prompts, title[1])
+    if options:
+        cell.metadata["mystnb"] = nbformat.from_dict(options)
 
 
 def comparable(notebook):

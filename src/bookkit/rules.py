@@ -11,13 +11,12 @@ from bookkit import leaks
 from bookkit.execute import EXPECTED_ERROR
 from bookkit.needs import NEEDS_HOSTS
 from bookkit.needs import TAGS as NEEDS
-from bookkit.normalise import MEASURED
+from bookkit.normalise import HIDDEN, MEASURED
 from bookkit.notebook import cell_name, code_cells, read, tags
 from bookkit.rulebook import RULES, Finding, rule
 from ranklab.programs import PROGRAMS
 
 RUNS = r"""(?:\b(?:run|[Pp]open|call|check_call|check_output|system)\(\[? *f?["']|^ *!) *{}\b"""  # a program, by name
-HIDDEN = "hide-input"
 TAGS = {HIDDEN, EXPECTED_ERROR, MEASURED, *NEEDS}
 MOST_BYTES = 300_000
 MOST_LINES = 20

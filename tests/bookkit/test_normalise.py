@@ -51,12 +51,31 @@ def test_metadata_of_strangers_are_removed(make):
     notebook = make.clean()
     notebook.metadata |= {"vscode": {"hash": "x"}, "widgets": {}, "mystnb": {"execution_timeout": 200}}
     notebook.metadata.kernelspec = {"name": "my-env", "display_name": "my env"}
-    notebook.cells[1].metadata |= {"execution": {"shell.execute_reply": "now"}, "tags": ["hide-input"]}
+    notebook.cells[1].metadata |= {"execution": {"shell.execute_reply": "now"}, "tags": ["nbval-ignore-output"]}
     result = twice(notebook)
     assert sorted(result.metadata) == ["kernelspec", "language_info"]
     assert result.metadata.kernelspec.name == "python3"
     assert "version" not in result.metadata.language_info
-    assert result.cells[1].metadata == {"tags": ["hide-input"]}
+    assert result.cells[1].metadata == {"tags": ["nbval-ignore-output"]}
+
+
+def test_a_hidden_cell_is_folded_everywhere_and_its_first_comment_is_its_title(make):
+    notebook = make.clean()
+    notebook.cells[1].metadata |= {"tags": ["hide-input"], "mystnb": {"image": {"alt": "A bar."}}}
+    notebook.cells[1].source = "%%px\n# What this page checks\nassert True"
+    result = twice(notebook)
+    title = "What this page checks"
+    assert result.cells[1].metadata.jupyter == {"source_hidden": True}
+    options = {"image": {"alt": "A bar."}, "code_prompt_show": title, "code_prompt_hide": title}
+    assert result.cells[1].metadata.mystnb == options
+    notebook.cells[1].source = "assert True"
+    assert twice(notebook).cells[1].metadata.mystnb == {"image": {"alt": "A bar."}}
+
+
+def test_a_cell_that_is_shown_again_is_not_folded(make):
+    notebook = make.clean()
+    notebook.cells[1].metadata |= {"jupyter": {"source_hidden": True}, "mystnb": {"code_prompt_show": "A title"}}
+    assert twice(notebook).cells[1].metadata == {}
 
 
 def test_metadata_of_outputs_keep_only_what_is_ours(make):
