@@ -23,7 +23,7 @@ export PYTHONHASHSEED := 0
 export JUPYTER_PREFER_ENV_PATH := 1
 
 TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
-NBVAL := -p bookkit.needs --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=600
+NBVAL := -p bookkit.needs --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
 PYTEST := exec $(RUN) -m bookkit.leash pytest
 # A file's tests share what they start, so a file stays with one worker; a notebook is a file.
 PARALLEL := -n auto --dist loadfile

@@ -77,7 +77,8 @@ def environment() -> dict[str, str]:
 def compare(chapter: str, seconds: int) -> tuple[float, str]:
     """Execute a chapter once; return the seconds it took and what failed, "" where nothing did."""
     began = time.monotonic()
-    command = [sys.executable, "-m", "pytest", *NBVAL, f"--nbval-cell-timeout={seconds}", chapter]
+    limits = [f"--nbval-cell-timeout={seconds}", f"--nbval-kernel-startup-timeout={seconds}"]
+    command = [sys.executable, "-m", "pytest", *NBVAL, *limits, chapter]
     ran = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
     took = time.monotonic() - began
     if ran.returncode == 0:
@@ -123,7 +124,9 @@ def main() -> int:
     parser.add_argument("--room", type=int, default=0, help="notebooks that start, hang and recover")
     parser.add_argument("--beside", default="", help="a chapter that runs again and again")
     parser.add_argument("--together", type=int, default=1, help="how many chapters run side by side")
-    parser.add_argument("--cell-seconds", type=int, default=600, help="limit of a cell, for nbval")
+    parser.add_argument(
+        "--cell-seconds", type=int, default=600, help="limit of a cell and of a kernel that starts, for nbval"
+    )
     options = parser.parse_args()
     chapters = [str(path) for path in named(ROOT, options.chapters)]
     console = Console()

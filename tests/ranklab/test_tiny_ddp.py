@@ -1,4 +1,4 @@
-"""TinyDDP of the chapter *ddp*: the chapter and the file hold one code, and its gradients are those of torch's DDP."""
+"""TinyDDP of the chapter *tiny-ddp*: chapter and file hold one code, and its gradients are those of torch's DDP."""
 
 import ast
 import textwrap
@@ -107,10 +107,10 @@ def definitions(text):
 
 def test_the_chapter_and_the_file_hold_the_same_code():
     found = {}
-    for source in shown("ddp"):
+    for source in shown("tiny-ddp"):
         found.update(definitions(source))
     kept = definitions(FILE.read_text())
-    methods = {f"TinyDDP.{name}" for name in ("forward", "ready", "launch", "finish", "no_sync")}
+    methods = {f"TinyDDP.{name}" for name in ("forward", "ready", "launch", "finish", "used_anywhere", "no_sync")}
     assert set(kept) == {"copy_from_rank_zero", "TinyDDP", *methods}
     assert {name: found.get(name) for name in kept} == kept
 

@@ -1,4 +1,4 @@
-"""TinyDDP: what DistributedDataParallel does, without buckets. The chapter *ddp* builds it, in the same words.
+"""TinyDDP: what DistributedDataParallel does, without buckets. The chapter *tiny-ddp* builds it, in the same words.
 
     model = TinyDDP(model)    # on every rank, after init_process_group
 
@@ -64,15 +64,20 @@ class TinyDDP(torch.nn.Module):
         self.listening, missing = False, self.order[len(self.launched) :]
         if missing and not self.find_unused:
             raise RuntimeError("a parameter received no gradient on this rank")
-        used = torch.zeros(len(self.order), device=self.order[0].device)
-        used[list(self.arrived)] = 1
         for p in missing:
             self.launch(torch.zeros_like(p) if p.grad is None else p.grad)
+        sums = zip(self.order, self.used_anywhere(), self.launched, strict=True)
+        for p, used, (share, work) in sums:
+            work.wait()
+            p.grad = share if used else p.grad
+
+    def used_anywhere(self):
+        """Say of each parameter whether any rank has a gradient of it."""
+        used = torch.zeros(len(self.order), device=self.order[0].device)
+        used[list(self.arrived)] = 1
         if self.find_unused:
             dist.all_reduce(used)
-        for p, flag, (share, work) in zip(self.order, used, self.launched, strict=True):
-            work.wait()
-            p.grad = share if flag else p.grad
+        return used
 
     @contextmanager
     def no_sync(self):

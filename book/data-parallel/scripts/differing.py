@@ -1,0 +1,28 @@
+"""Which gradients differ between ranks after backward? The chapter *tiny-ddp* runs it under torchrun."""
+
+import torch
+import torch.distributed as dist
+
+
+def differing(model):
+    """Return the names of parameters whose gradient is not the same on all ranks; call it on every rank."""
+    names = []
+    for name, parameter in model.named_parameters():
+        lowest, highest = parameter.grad.clone(), parameter.grad.clone()
+        dist.all_reduce(lowest, dist.ReduceOp.MIN)
+        dist.all_reduce(highest, dist.ReduceOp.MAX)
+        if not torch.equal(lowest, highest):
+            names.append(name)
+    return names
+
+
+dist.init_process_group("gloo")
+model = torch.nn.Linear(2, 1)
+ddp = torch.nn.parallel.DistributedDataParallel(model)
+ddp(torch.ones(1, 2) * dist.get_rank()).sum().backward()
+after_ddp = differing(model)
+model.weight.grad += dist.get_rank()  # what a forgotten rank, or a hook in ready order, may leave
+after_mistake = differing(model)
+if dist.get_rank() == 0:
+    print("after DDP:", after_ddp, "after a mistake:", after_mistake)
+dist.destroy_process_group()
