@@ -46,6 +46,7 @@ NAMED = {
     "ranklab/test_hosts.py": "hosts",
     "ranklab/test_hosts_world.py": "hosts ranks",
     "ranklab/test_launch_clock.py::test_a_deadline_of_torchrun_goes_by_it": "ranks",
+    "ranklab/test_launch_devices.py::test_torchrun_gives_each_rank_its_own_variables": "ranks",
     "ranklab/test_layout.py::test_the_environment_is_what_torchrun_sets_on_two_uneven_nodes": "ranks",
     "ranklab/test_meter.py::test_torchrun_has_the_same_meter": "ranks",
     "ranklab/test_names.py": "hosts ranks",
