@@ -44,6 +44,7 @@ NAMED = {
     "ranklab/test_forkserver.py::test_stop_ends_what_a_rank_has_started": "ranks",
     "ranklab/test_forkserver.py::test_what_torch_reads_when_imported_is_read_again": "ranks",
     "ranklab/test_hosts.py": "hosts",
+    "ranklab/test_hosts_devices.py": "hosts ranks",
     "ranklab/test_hosts_world.py": "hosts ranks",
     "ranklab/test_launch_clock.py::test_a_deadline_of_torchrun_goes_by_it": "ranks",
     "ranklab/test_launch_devices.py::test_torchrun_gives_each_rank_its_own_variables": "ranks",
