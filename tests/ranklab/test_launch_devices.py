@@ -107,9 +107,10 @@ def test_ranks_that_share_have_variables_each_of_its_own_and_the_same_sentence_a
     )
 
 
-def test_a_name_of_a_gpu_is_not_told(chosen):
+@pytest.mark.parametrize("asked", [None, "nccl"])
+def test_a_rank_on_a_part_of_a_gpu_is_shown_it_and_its_name_is_not_told(chosen, asked):
     parts = {"CUDA_VISIBLE_DEVICES": "MIG-secret"}
-    choice = chosen(1, (1,), "nccl", extra=parts)
+    choice = chosen(1, (1,), asked, extra=parts)
     assert choice.ranks == [shared(0) | parts]
     assert "CUDA_VISIBLE_DEVICES (each rank its own)" in choice.note and "secret" not in choice.note
 

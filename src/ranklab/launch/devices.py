@@ -19,7 +19,7 @@ from ..engines.devices import check_backend, devices_for
 from ..errors import RanklabError, WorldError
 from ..layout import LOOPBACK, places
 from ..system import backends
-from ..system.backends import ON_CPUS
+from ..system.backends import ON_CPUS, ON_GPUS
 from ..system.gpus import VISIBLE, visible_gpu_names
 from .commandline import Launch
 
@@ -74,7 +74,7 @@ def choose_launch_devices(
     if asked is None and not gpus:
         return LaunchDevices("", [{}] * count)
     (backend, environments), told = devices_for(launch.nodes, asked, gpus)
-    if asked is None and not told and count == 1:
+    if asked is None and environments[0] == backends.environment(ON_GPUS.name):
         return LaunchDevices("", [{}])
     # What the reader sets is set; only the list of GPUs has been read, and is passed on as it was dealt out.
     environments = [_without(extra.keys() - {VISIBLE}, environment) for environment in environments]
