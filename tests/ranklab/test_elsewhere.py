@@ -8,14 +8,17 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import slurm
 from support import eventually
 
 import ranklab
+from ranklab.engines.elsewhere import Elsewhere
 from ranklab.errors import RanklabError, WorldError
-from ranklab.rank.errands import free_port
+from ranklab.layout import LOOPBACK
+from ranklab.rank.errands import free_port, take_place, where_am_i
 from ranklab.rank.meeting import serve_store
 from ranklab.system.foreign import read_places, read_rank
 
@@ -287,3 +290,40 @@ def test_slurm(small_slurm, tmp_path):
         "srun {program_and_args}\n"
     )
     asked(ranklab.start(3, engines="slurm", options={"batch_template": template}), "SLURM_PROCID")
+
+
+class Told:
+    """What ipyparallel's client does for :class:`Elsewhere` while it lays out ranks, without ranks."""
+
+    def __init__(self, hosts, gpus):
+        self.hosts, self.gpus, self.environments = hosts, gpus, {}
+
+    def __getitem__(self, ranks):
+        return SimpleNamespace(apply_sync=lambda function, *given: self.answer(ranks, function, *given))
+
+    def answer(self, ranks, function, *given):
+        if function is where_am_i:
+            return [(self.hosts[rank], self.gpus) for rank in ranks]
+        if function is take_place:
+            self.environments[ranks] = {**given[1], **given[0]}
+            return None
+        return "127.0.0.1", 1
+
+
+@pytest.mark.parametrize("backend", ["gloo", "nccl"])
+@pytest.mark.parametrize("engines", ["slurm", "ssh", "mpi"])
+@pytest.mark.parametrize("hosts", [["a", "a", "b"], ["a", "a", "a"]], ids=["two computers", "one computer"])
+def test_only_ranks_of_one_computer_are_kept_on_loopback(monkeypatch, hosts, engines, backend):
+    for name in ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"):
+        monkeypatch.delenv(name, raising=False)
+    world = Elsewhere.__new__(Elsewhere)
+    world._asked, world._address, world.launcher = backend, "", engines
+    world.size, world._client = 3, Told(hosts, ["GPU-a", "GPU-b", "GPU-c"])
+    world._lay_out()
+    assert world.backend == backend
+    together = {"GLOO_SOCKET_IFNAME": LOOPBACK, "NCCL_SOCKET_IFNAME": LOOPBACK}
+    for environment in world._client.environments.values():
+        told = {name: value for name, value in environment.items() if name.endswith("_SOCKET_IFNAME")}
+        assert told == (together if len(set(hosts)) == 1 else {})
+        assert environment["RANKLAB_BACKEND"] == backend
+        assert not {"NCCL_HOSTID", "NCCL_IB_DISABLE", "RANKLAB_SHARED"} & environment.keys()  # real computers tell

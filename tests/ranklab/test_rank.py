@@ -1,15 +1,19 @@
 """The device of a rank, on machines with any number of GPUs; torch is asked, so its answers are played here."""
 
+import os
+
 import pytest
 import torch
+from torch.cuda import _parse_visible_devices
 
 import ranklab
 from ranklab.engines import devices
-from ranklab.engines.devices import check_backend, choose_backend_elsewhere, choose_devices
+from ranklab.engines.devices import check_backend, choose_backend_elsewhere, choose_devices, devices_for
 from ranklab.errors import WorldError
+from ranklab.layout import places
 from ranklab.system import backends
 from ranklab.system.foreign import read_places
-from ranklab.system.gpus import visible_gpu_names, visible_gpus
+from ranklab.system.gpus import own_gpu, visible_gpu_names, visible_gpus
 
 LAUNCHED_BY = {
     "ranklab": {"RANKLAB_BACKEND": "nccl"},
@@ -65,8 +69,12 @@ def shared(rank):
     return NCCL | {"RANKLAB_SHARED": "1", "NCCL_HOSTID": f"rank{rank}", "NCCL_IB_DISABLE": "1"}
 
 
+def seen(*gpus):
+    return {"CUDA_VISIBLE_DEVICES": ",".join(f"GPU-{gpu}" for gpu in gpus)}
+
+
 def on_node(node, *gpus):
-    return NCCL | {"NCCL_HOSTID": f"node{node}", "CUDA_VISIBLE_DEVICES": ",".join(f"GPU-{gpu}" for gpu in gpus)}
+    return NCCL | {"NCCL_HOSTID": f"node{node}", "NCCL_IB_DISABLE": "1"} | seen(*gpus)
 
 
 @pytest.fixture
@@ -97,6 +105,9 @@ def chosen(monkeypatch):
         ((3,), 1, "nccl", [shared(0), shared(1), shared(2)], "3 ranks share 1 GPU: "),
         ((1, 1), 1, "nccl", [shared(0), shared(1)], "2 ranks share 1 GPU: "),
         ((3,), 2, "nccl", [shared(0), shared(1), shared(2)], "3 ranks share 2 GPUs: "),
+        ((1, 1, 1), 2, "nccl", [shared(rank) | seen(rank % 2) for rank in range(3)], "3 ranks share 2 GPUs: "),
+        ((9,), 8, "nccl", [shared(rank) for rank in range(9)], "9 ranks share 8 GPUs: "),
+        ((8,), 8, None, [NCCL] * 8, ""),
     ],
 )
 def test_backend_and_gpus_of_ranks(chosen, nodes, gpus, asked, environments, told):
@@ -104,6 +115,27 @@ def test_backend_and_gpus_of_ranks(chosen, nodes, gpus, asked, environments, tol
     assert list(given) == environments
     assert backend == environments[0]["RANKLAB_BACKEND"]
     assert said == told or (told.endswith(": ") and said.startswith(told))
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 3])
+@pytest.mark.parametrize("nodes", [(4,), (1, 1, 1, 1), (2, 2), (1, 3)])
+def test_ranks_that_share_take_gpus_in_turn_also_across_nodes(chosen, nodes, gpus):
+    taken = []
+    for place, environment in zip(places(nodes), chosen(nodes, gpus, "nccl")[1], strict=True):
+        names = environment.get("CUDA_VISIBLE_DEVICES", ",".join(f"GPU-{gpu}" for gpu in range(gpus))).split(",")
+        taken.append(names[own_gpu(place.local_rank, place.local_world_size, len(names), shared=True)])
+    assert taken == [f"GPU-{rank % gpus}" for rank in range(sum(nodes))]
+
+
+@pytest.mark.parametrize("parts", [["MIG-a"], ["MIG-a", "MIG-GPU-b/1/0"]])
+def test_a_rank_on_a_part_of_a_gpu_sees_that_part_alone(monkeypatch, parts):
+    monkeypatch.setattr(devices, "visible_gpu_names", lambda: parts)
+    backend, environments = choose_devices((2,), "nccl")
+    assert backend == "nccl"
+    assert environments == [shared(rank) | {"CUDA_VISIBLE_DEVICES": parts[rank % len(parts)]} for rank in range(2)]
+    assert bool(devices_for((2,), "nccl", parts)[1]) == (len(parts) < 2)  # it is said where two share a part
+    assert choose_devices((len(parts),)).backend == "nccl"
+    assert choose_devices((len(parts) + 1,)).environments == [GLOO] * (len(parts) + 1)
 
 
 def test_ranks_that_share_a_gpu_are_told_what_it_is_for_and_how_to_be_rid_of_it(chosen):
@@ -153,12 +185,12 @@ def test_backend_of_ranks_that_another_launcher_has_started(monkeypatch, hosts, 
 
 def test_another_launchers_ranks_get_the_backend_that_was_asked_for(monkeypatch):
     monkeypatch.setattr(devices, "tell", pytest.fail)
-    places = read_places(["a", "a"])
-    assert choose_backend_elsewhere(places, [["A"], ["B"]], "gloo") == "gloo"
-    assert choose_backend_elsewhere(places, [["A"], ["A"]], "gloo") == "gloo"
-    assert choose_backend_elsewhere(places, [["A"], ["B"]], "nccl") == "nccl"
+    two = read_places(["a", "a"])
+    assert choose_backend_elsewhere(two, [["A"], ["B"]], "gloo") == "gloo"
+    assert choose_backend_elsewhere(two, [["A"], ["A"]], "gloo") == "gloo"
+    assert choose_backend_elsewhere(two, [["A"], ["B"]], "nccl") == "nccl"
     with pytest.raises(WorldError, match=r"1 GPU is fewer than 2 ranks\. Start fewer ranks"):
-        choose_backend_elsewhere(places, [["A"], ["A"]], "nccl")
+        choose_backend_elsewhere(two, [["A"], ["A"]], "nccl")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +202,20 @@ def test_another_launchers_ranks_get_the_backend_that_was_asked_for(monkeypatch)
         ("0,-1,1", ["GPU-aa"]),
         ("0,7,1", ["GPU-aa"]),
         ("MIG-1", ["MIG-1"]),
+        ("MIG-1,MIG-GPU-aa/1/0", ["MIG-1", "MIG-GPU-aa/1/0"]),
+        ("MIG-1,MIG-1", []),
+        ("MIG-1,0", ["MIG-1"]),
+        ("0,MIG-1", ["GPU-aa"]),
+        ("GPU-bb,GPU-aa", ["GPU-bb", "GPU-aa"]),
+        ("GPU-bb,0", ["GPU-bb"]),
+        ("GPU-", []),
+        ("GPU-b,GPU-bb", []),
+        ("0,0", []),
+        ("1a,0b", ["GPU-bb", "GPU-aa"]),
         ("", []),
+        ("-1", []),
+        ("NoDevFiles", []),
+        (" 1", ["GPU-bb"]),
     ],
 )
 def test_the_gpus_that_a_process_sees(monkeypatch, gpus_on_this_machine, shown, names):
@@ -180,3 +225,24 @@ def test_the_gpus_that_a_process_sees(monkeypatch, gpus_on_this_machine, shown, 
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
     assert visible_gpu_names() == names
     assert visible_gpus() == len(names)
+    if not (shown or "").startswith("MIG-"):  # torch leaves those to CUDA
+        monkeypatch.setattr(torch.cuda, "_raw_device_count_nvml", lambda: 2)
+        monkeypatch.setattr(torch.cuda, "_raw_device_uuid_nvml", lambda: ["GPU-aa", "GPU-bb"])
+        monkeypatch.setattr(torch.cuda, "_parse_visible_devices", torch_reads)
+        assert torch.cuda._device_count_nvml() == len(names)
+
+
+def torch_reads():
+    """What torch reads, but on a machine with two GPUs where nothing is masked."""
+    return _parse_visible_devices() if "CUDA_VISIBLE_DEVICES" in os.environ else [0, 1]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 8])
+def test_gpus_are_counted_also_where_one_is_cut_into_parts(monkeypatch, program, count):
+    lines = [f"echo 'GPU {gpu}: NVIDIA A100 (UUID: GPU-{gpu})'" for gpu in range(count)]
+    lines[1:] = ["echo '  MIG 3g.20gb     Device  0: (UUID: MIG-0)'", *lines[1:]]
+    program("nvidia-smi", "\n".join(lines))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert visible_gpus() == count
+    for shown in ("MIG-0", ""):
+        assert visible_gpu_names({"CUDA_VISIBLE_DEVICES": shown}) == [shown] * (bool(shown) and count > 0)

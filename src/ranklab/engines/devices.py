@@ -13,7 +13,7 @@ from ..layout import Place, places
 from ..live import tell
 from ..system import backends
 from ..system.backends import BACKENDS, ON_CPUS, ON_GPUS
-from ..system.gpus import VISIBLE, own_gpu, visible_gpu_names
+from ..system.gpus import VISIBLE, is_part, own_gpu, visible_gpu_names
 
 ON_THE_CPU = f"the ranks use the CPU and {ON_CPUS.title}, and see no GPU"
 SHARE = f'backend="{ON_GPUS.name}"'
@@ -44,42 +44,76 @@ def check_backend(asked: str | None) -> None:
 
 
 def choose_devices(nodes: Sequence[int], asked: str | None = None) -> Devices:
-    """Choose what ranks on this machine use: the backend for GPUs where each rank has one of its own.
+    """Choose what ranks on this machine use, as :func:`devices_for` does, and tell the reader of it.
 
     Args:
         nodes: processes on each node; all nodes are this machine.
-        asked: the backend that the reader has asked for, None for what is right here. The one for GPUs is possible
-            with a single GPU, which all ranks share then.
+        asked: the backend that the reader has asked for, None for what is right here.
 
     Raises:
         WorldError: the backend for GPUs was asked for, and there is none.
     """
-    gpus, ranks = visible_gpu_names(), sum(nodes)
+    devices, sentence = devices_for(nodes, asked, visible_gpu_names())
+    if sentence:
+        tell(sentence)
+    return devices
+
+
+def devices_for(nodes: Sequence[int], asked: str | None, gpus: Sequence[str]) -> tuple[Devices, str]:
+    """Say what ranks on one machine use: the backend for GPUs where each rank has one of its own.
+
+    Args:
+        nodes: processes on each node.
+        asked: the backend that the reader has asked for, None for what is right. The one for GPUs is possible with a
+            single GPU, which all ranks share then.
+        gpus: the names of those that the machine shows, in its order.
+
+    Returns:
+        What the ranks use, and a sentence where it is not what a reader expects, else "".
+
+    Raises:
+        WorldError: the backend for GPUs was asked for, and there is none.
+    """
+    ranks = sum(nodes)
     if not gpus and asked == ON_GPUS.name:
         raise WorldError(
             f"This machine shows no NVIDIA GPU, and {ON_GPUS.title} needs one: leave backend out, and {ON_THE_CPU}."
         )
-    if len(gpus) < ranks and asked is None and gpus:
-        tell(f"{_too_few(len(gpus), ranks)}; {SHARE} lets ranks share a GPU.")
-    if asked == ON_CPUS.name or (len(gpus) < ranks and asked is None):
-        return Devices(ON_CPUS.name, [backends.environment(ON_CPUS.name)] * ranks)
-    if len(gpus) < ranks:
-        tell(
-            f"{ranks} ranks share {_count(len(gpus))}: right for learning, not for speed. "
-            f'backend="{ON_CPUS.name}" keeps them on the CPU.'
-        )
-        return Devices(ON_GPUS.name, [_shared(rank) for rank in range(ranks)])
-    return Devices(ON_GPUS.name, [_own(place, gpus, len(nodes)) for place in places(nodes)])
+    enough = len(gpus) >= ranks
+    if asked == ON_CPUS.name or (asked is None and not enough):
+        wish = f"{_too_few(len(gpus), ranks)}; {SHARE} lets ranks share a GPU." if asked is None and gpus else ""
+        return Devices(ON_CPUS.name, [backends.environment(ON_CPUS.name)] * ranks), wish
+    own = _own if enough and not any(map(is_part, gpus)) else _shared
+    environments = [own(place, gpus) for place in places(nodes)]
+    return Devices(ON_GPUS.name, environments), "" if enough else _why_shared(ranks, len(gpus))
 
 
-def _shared(rank: int) -> dict[str, str]:
-    return backends.environment(ON_GPUS.name) | backends.sharing(ON_GPUS.name, rank)
+def _why_shared(ranks: int, gpus: int) -> str:
+    return (
+        f"{ranks} ranks share {_count(gpus)}: right for learning, not for speed. "
+        f'backend="{ON_CPUS.name}" keeps them on the CPU.'
+    )
 
 
-def _own(place: Place, gpus: Sequence[str], nnodes: int) -> dict[str, str]:
+def _shared(place: Place, gpus: Sequence[str]) -> dict[str, str]:
+    """Return the environment of a rank that shares a GPU: rank 0 has the first one, and after the last it begins again.
+
+    A rank that has a part of a GPU (MIG) is one of them, also where the part is its own. It is shown that part alone:
+    torch leaves it to CUDA how many parts of a list there are (``_device_count_nvml`` in torch/cuda/__init__.py, 2.13).
+    """
+    environment = backends.environment(ON_GPUS.name) | backends.sharing(ON_GPUS.name, place.rank)
+    if any(map(is_part, gpus)):
+        return environment | {VISIBLE: gpus[place.rank % len(gpus)]}
+    if place.nnodes == 1 or len(gpus) == 1:
+        return environment
+    first, count = place.rank - place.local_rank, min(place.local_world_size, len(gpus))
+    return environment | {VISIBLE: ",".join(gpus[(first + number) % len(gpus)] for number in range(count))}
+
+
+def _own(place: Place, gpus: Sequence[str]) -> dict[str, str]:
     """Return the environment of a rank that has a GPU of its own; nodes on this machine get GPUs of their own, too."""
     environment = backends.environment(ON_GPUS.name)
-    if nnodes == 1:
+    if place.nnodes == 1:
         return environment
     first = place.rank - place.local_rank
     node = ",".join(gpus[first : first + place.local_world_size])

@@ -183,7 +183,7 @@ class Hosts(Network):
     def environment(self, place: Place) -> dict[str, str]:
         """Return what a rank's environment says about the network: the way into its host."""
         host = self.lab[place.node_rank]
-        return {HOST: str(host.pid), HOST_ETC: str(host.etc), **interfaces("eth0")}
+        return {HOST: str(host.pid), HOST_ETC: str(host.etc), **interfaces(host.interface)}
 
     def close(self) -> None:
         """End the hosts. Twice is fine."""

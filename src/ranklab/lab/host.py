@@ -66,11 +66,14 @@ class Host:
     Attributes:
         name: its host name, ``computer1``.
         address: its address on the link, ``192.168.1.100``.
+        interface: the name of its end of the cable, by which a program is told to use the link.
         link: what its cable carries.
         is_cut: whether the cable is cut.
 
     Used in the chapter *two-computers*.
     """
+
+    interface = "eth0"
 
     def __init__(self, lab: Ground, number: int, address: str, pid: int, etc: Path) -> None:
         self.name, self.address = f"computer{number + 1}", address
@@ -187,7 +190,7 @@ class Host:
 
     def set_link(self, link: Link) -> None:
         """Put both ends of the cable to a rate and a delay."""
-        self._lab.tool(self.pid, ["tc", "-batch", "-"], link.queues("eth0", delayed=True))
+        self._lab.tool(self.pid, ["tc", "-batch", "-"], link.queues(self.interface, delayed=True))
         self._lab.tool(None, ["tc", "-batch", "-"], link.queues(self._port, delayed=False))
         self.link = link
 

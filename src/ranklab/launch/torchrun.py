@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
 from ..layout import LOOPBACK
-from ..live import Live
+from ..live import Live, tell
 from ..system.ports import reserve_port
 from .commandline import TORCHRUN, Launch, read_launch
+from .devices import LaunchDevices, choose_launch_devices, python_for
 
 if TYPE_CHECKING:
     from .agents import Agent
@@ -24,6 +25,7 @@ GRACE = 5.0
 POLL = 0.05
 COMMAND = "display:block;padding-left:2em;text-indent:-2em;"
 WORD = "display:inline-block;max-width:100%;text-indent:0;"
+NOTE = "margin:0 0 .6em;overflow-wrap:anywhere;"
 COMMANDS = "margin:0 0 .6em;white-space:pre-wrap;overflow-wrap:anywhere;"
 
 
@@ -36,6 +38,7 @@ def torchrun(
     launcher: str = TORCHRUN,
     address: str | None = None,
     timeout: float = TIMEOUT,
+    backend: str | None = None,
     env: Mapping[str, object] | None = None,
     show: bool = True,
     **flags: object,
@@ -43,19 +46,24 @@ def torchrun(
     """Run a program under torchrun and show what each rank printed, in rank order.
 
     What you would type on each node is shown first. What really runs has two options more, ``--redirects`` and
-    ``--log-dir``, so that each rank writes to files of its own, and an environment in which torchrun says more.
+    ``--log-dir``, so that each rank writes to files of its own, and an environment in which torchrun says more. What
+    the choice of a backend adds to the ranks' environment is said in a sentence below the commands.
 
     Args:
         script: the program; its path counts from the notebook's folder.
         arguments: what the program gets.
         nproc_per_node: processes on one node, or one number a node: ``[2, 1]``; with several hosts, one number a host.
         hosts: one object a node with ``name`` and ``popen`` (as ``subprocess.Popen``), as a lab of hosts has; left
-            out, all nodes are this machine.
+            out, all nodes are this machine. One that has an ``interface`` too is on this machine: its ranks use the
+            GPUs of this machine, and that interface. The network of other hosts is left as it is.
         rdzv: how nodes meet: "static" (node 0 is told) or "c10d"; left out, one node uses ``--standalone`` and several
             use "static".
         launcher: "torchrun", or "torch.distributed.launch" for what stood there before it.
         address: where all nodes look for node 0; left out, the name of its host, or this machine's loopback address.
         timeout: seconds until everything is ended; those in which other programs had the processors do not count.
+        backend: "gloo" shows the program no GPU; "nccl" gives each rank one, or lets ranks share where there are fewer,
+            for learning and not for speed: ``ranklab.device()`` is the one of a rank. By default ranks see no GPU where
+            there are fewer than ranks, and otherwise what torchrun shows them.
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
         flags: further options of torchrun: ``max_restarts=3`` is ``--max-restarts=3``, ``standalone=True`` is
@@ -66,6 +74,7 @@ def torchrun(
 
     Raises:
         WorldError: a request that no launch can fulfil.
+        RanklabError: the system runs nothing from the folder of temporary files, and ranks share a GPU.
         KeyboardInterrupt: the reader pressed stop; everything has ended by then.
 
     Used in the chapter *from-spawn-to-torchrun*.
@@ -73,7 +82,10 @@ def torchrun(
     launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher, address)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
         raise WorldError(f"timeout is a number of seconds greater than 0, not {timeout!r}.")
-    return _Launching(launch, hosts, timeout, env).run(show)
+    devices = choose_launch_devices(launch, hosts, backend, env or {})
+    if said := " ".join(filter(None, (devices.told, "" if backend else devices.note))):
+        tell(said)
+    return _Launching(launch, hosts, timeout, env, devices, devices.note if backend else "").run(show)
 
 
 class Run:
@@ -84,6 +96,7 @@ class Run:
         errors: what each rank wrote to stderr, in rank order; not shown in full.
         failure: why it did not end well, a :class:`ranklab.launch.autopsy.Failure`; None where it did.
         commands: what to type on each node, one line a node.
+        note: what the backend that was asked for has added to the ranks' environment, a sentence; "" where nothing.
         attempts: ``outputs`` of each time that torchrun started the ranks; the last is ``outputs``.
         report: the report of failures that torchrun printed, "" where it printed none. Times, host names, process ids
             and paths are left out.
@@ -99,10 +112,11 @@ class Run:
         timeout: float,
         seconds: float,
         strays: Mapping[int, int],
+        note: str = "",
     ) -> None:
         from . import autopsy
 
-        self.commands, self.seconds = launch.typed(), seconds
+        self.commands, self.note, self.seconds = launch.typed(), note, seconds
         self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout, strays)
         self.logs = [agent.log.text() for agent in agents]
         self.report = autopsy.table(agents)
@@ -117,10 +131,11 @@ class Run:
         from ..cells.panel import Panel
 
         panel = Panel(self._outcome)
-        text = f"{self.commands}\n{panel.text()}".rstrip("\n")
+        text = "\n".join(filter(None, (self.commands, self.note, panel.text()))).rstrip("\n")
         lines = "".join(map(_command_html, self.commands.splitlines()))
         commands = f'<pre class="rl-commands" style="{COMMANDS}">{lines}</pre>'
-        return {"text/plain": text, "text/html": commands + panel.html()}, panel.metadata()
+        note = f'<p class="rl-note" style="{NOTE}">{html.escape(self.note)}</p>' if self.note else ""
+        return {"text/plain": text, "text/html": commands + note + panel.html()}, panel.metadata()
 
     def _ipython_display_(self) -> None:
         """Show it, except in the cell that ran it: there it stands already."""
@@ -152,12 +167,18 @@ class _Launching:
     """A launch while it runs."""
 
     def __init__(
-        self, launch: Launch, hosts: Sequence[Any] | None, timeout: float, env: Mapping[str, object] | None
+        self,
+        launch: Launch,
+        hosts: Sequence[Any] | None,
+        timeout: float,
+        env: Mapping[str, object] | None,
+        devices: LaunchDevices,
+        note: str,
     ) -> None:
         from ..system.leftovers import make_home
         from .agents import environment_for
 
-        self.launch, self.hosts, self.timeout = launch, hosts, timeout
+        self.launch, self.hosts, self.timeout, self.devices, self.note = launch, hosts, timeout, devices, note
         self.folder = make_home()
         self.environment = environment_for(launch, env, None if hosts else LOOPBACK, self.folder)
         self.agents: list[Agent] = []
@@ -188,9 +209,12 @@ class _Launching:
         from .agents import Agent
 
         port = holder.getsockname()[1]
-        for node in range(len(self.launch.nodes)):
+        common = self.environment
+        if self.devices.ranks:
+            common = common | python_for(self.devices.ranks, common, self.folder)
+        for node, own in enumerate(self.devices.nodes):
             host = self.hosts[node] if self.hosts else None
-            self.agents.append(Agent(self.launch, node, port, self.folder, self.environment, host))
+            self.agents.append(Agent(self.launch, node, port, self.folder, {**common, **own}, host))
 
     def _wait(self, live: Live) -> str:
         from .clock import LaunchClock
@@ -230,7 +254,8 @@ class _Launching:
         return Panel(CellOutcome(ranks, headline=head)).bundle()
 
     def _finish(self, live: Live, reason: str, show: bool) -> Run:
-        run = Run(self.launch, self.agents, reason, self.timeout, time.monotonic() - self.began, self.strays)
+        seconds = time.monotonic() - self.began
+        run = Run(self.launch, self.agents, reason, self.timeout, seconds, self.strays, self.note)
         if show:
             live.finish(*run.bundle())
             run._stand()

@@ -19,8 +19,8 @@ def device() -> torch.device:
     where all ranks of a node see the same list. Some launchers show each rank one GPU only (``srun
     --gpus-per-task=1``); then it is ``cuda:0`` for all of them. torchrun never does that, nor does ranklab for ranks
     of its own (without ``engines=``), so under them one visible GPU for several ranks is too few: except where ranks
-    were asked to share, ``ranklab.start(4, backend="nccl")``; then rank 0 has the first GPU, rank 1 the next, and after
-    the last one it begins again.
+    were asked to share, by ``backend="nccl"`` in ``ranklab.start`` or ``ranklab.torchrun``; then rank 0 has the first
+    GPU, rank 1 the next, and after the last one it begins again.
 
     Returns:
         A ``torch.device``.

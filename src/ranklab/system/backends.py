@@ -49,7 +49,8 @@ class Backend:
         interface: the variable that names the network interface it shall use.
         host: the variable that says on which host a rank is; ranks on different hosts talk over the network, and may
             share a device. Empty where it needs no such thing.
-        shares: further variables of ranks that share a device.
+        apart: further variables of ranks that count as on hosts of their own though they are on one machine: without
+            them they might find a way past the network that they were given.
         aborts: whether a wait is ended by aborting the group; else by cutting its connections.
         recorder: the function of ``torch._C._distributed_c10d`` that dumps its flight recorder as JSON.
         timeout: torch's own default, seconds.
@@ -69,7 +70,7 @@ class Backend:
     defaults: Mapping[str, str] = field(default_factory=dict)
     interface: str = ""
     host: str = ""
-    shares: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, str] = field(default_factory=dict)
     aborts: bool = False
     recorder: str = "_dump_fr_trace_json"
     timeout: float = 1800.0
@@ -107,7 +108,7 @@ ON_GPUS = Backend(
     interface="NCCL_SOCKET_IFNAME",
     # It takes no two ranks of one host on one GPU, and believes what it is told of the host.
     host="NCCL_HOSTID",
-    shares={"NCCL_IB_DISABLE": "1"},
+    apart={"NCCL_IB_DISABLE": "1"},
     aborts=True,
     recorder="_dump_nccl_trace_json",  # a recorder of its own type, which notes CUDA events
     timeout=600.0,
@@ -152,12 +153,16 @@ def environment(name: str) -> dict[str, str]:
 
 def sharing(name: str, rank: int) -> dict[str, str]:
     """Return the variables by which a rank shares its device with others: it counts as on a host of its own."""
-    return {SHARED: "1", **on_host(name, f"rank{rank}"), **named(name).shares}
+    return {SHARED: "1", **on_host(name, f"rank{rank}")}
 
 
 def on_host(name: str, host: str) -> dict[str, str]:
-    """Return the variable that tells a backend on which host a rank is to count, where it takes one."""
-    return {named(name).host: host} if named(name).host else {}
+    """Return the variables of a rank that is to count as on a host of this name, for a backend that looks at hosts.
+
+    The hosts are all on one machine, and what joins them is the network interface that the rank is told.
+    """
+    backend = named(name)
+    return {backend.host: host, **backend.apart} if backend.host else {}
 
 
 def defaults() -> dict[str, str]:
@@ -169,6 +174,16 @@ def defaults() -> dict[str, str]:
 def interfaces(name: str) -> dict[str, str]:
     """Return the variables that have every backend use one network interface."""
     return {backend.interface: name for backend in BACKENDS if backend.interface}
+
+
+def interface(name: str, device: str) -> dict[str, str]:
+    """Return the variable that has one backend use a network interface.
+
+    Args:
+        name: of the backend.
+        device: of the network, ``eth0``.
+    """
+    return {named(name).interface: device} if named(name).interface else {}
 
 
 def lost_partner(error: str, overdue: bool = False) -> bool:
