@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import subprocess
+
+from . import nvidia_smi
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 ENGINES = "RANKLAB_ENGINES"  # the launcher of ranks that ranklab.start(engines=…) has asked for
@@ -63,13 +64,7 @@ def _read_name(entry: str, installed: list[str]) -> str:
 
 
 def _installed_gpus() -> list[str]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
     try:
-        listing = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        return [card.name for card in nvidia_smi.read_cards(nvidia_smi.ask("-L"))]
+    except (OSError, subprocess.TimeoutExpired):  # a driver that is broken; the doctor asks again, and says so
         return []
-    # "GPU 0: NVIDIA H200 (UUID: GPU-…)"
-    gpus = [line for line in listing.stdout.splitlines() if line.startswith("GPU ")]
-    return [line.rpartition("UUID: ")[2].rstrip(")") for line in gpus]
