@@ -51,11 +51,9 @@ def examine() -> list[Finding]:
 
     Used by ``python -m ranklab doctor`` and on the setup page.
     """
-    checks: list[Callable[[], Finding | list[Finding]]] = [
-        *(_python, _torch, _cores, _memory, *doctor_gpus.checks()),
-        *(*map(_talk, BACKENDS), *map(_share, BACKENDS), _ranks),
-        *(_name, _interfaces, _hosts, _programs, _shared_memory, _ports, _files, _temporary, _home, _leftovers),
-    ]
+    checks: list[Callable[[], Finding | list[Finding]]] = [_python, _torch, _cores, _memory, *doctor_gpus.checks()]
+    checks += [*map(_talk, BACKENDS), *map(_share, BACKENDS), _ranks]
+    checks += [_name, _interfaces, _hosts, _programs, _shared_memory, _ports, _files, _temporary, _home, _leftovers]
     with ThreadPoolExecutor(len(checks)) as threads:
         found = list(threads.map(_guarded, checks))
     return [finding for each in found for finding in (each if isinstance(each, list) else [each])]
