@@ -70,7 +70,9 @@ def _no_hosts():
     return "" if can_make_hosts() else "makes no hosts (`make doctor` says why)"
 
 
-def _no_gpu():
+@functools.cache
+def no_gpu():
+    """Why cells that need a GPU are not run here, as the end of "This machine …"; "" where they are."""
     if card():
         return ""
     return "has a GPU that torch cannot use (`make doctor` says why)" if visible_gpus() else "shows no NVIDIA GPU"
@@ -95,7 +97,7 @@ class Need:
 
 
 NEEDS = {program.tag: Need(functools.partial(_no_program, program.tag)) for program in PROGRAMS if program.tag}
-NEEDS |= {NEEDS_HOSTS: Need(_no_hosts), NEEDS_GPU: Need(_no_gpu, kept=True)}
+NEEDS |= {NEEDS_HOSTS: Need(_no_hosts), NEEDS_GPU: Need(no_gpu, kept=True)}
 
 
 def lack(tag):

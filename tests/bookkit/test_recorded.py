@@ -28,15 +28,19 @@ NOTE = {"torch": "2.13.0+cu130", "cuda": "13.0", "nccl": "2.28.9", "gpu": CARD}
 def gpus(monkeypatch):
     """Say which GPUs this machine has, and what torch thinks of them; none at first."""
 
-    def play(*names, **other):
+    def forget():
         needs.card.cache_clear()
+        needs.no_gpu.cache_clear()
+
+    def play(*names, **other):
+        forget()
         looked = Seen("2.13.0+cu130", "13.0", "13.0", "2.28.9", names=names, **other)
         monkeypatch.setattr(needs, "visible_gpus", lambda: len(names))
         monkeypatch.setattr(needs.seen, "look", lambda: looked)
 
     play()
     yield play
-    needs.card.cache_clear()
+    forget()
 
 
 def stored(source, printed="from a GPU\n", *, note=None):
