@@ -24,7 +24,7 @@ import psutil
 from . import doctor_gpus
 from .engines.choice import BASE_MB, RANK_MB, choose_launcher
 from .errors import NoHosts
-from .finding import OK, PROBLEM, WARNING, Finding
+from .finding import LOOK_AGAIN, OK, PROBLEM, WARNING, Finding
 from .lab.lab import Lab
 from .layout import IMPATIENT, LOOPBACK, places
 from .programs import lacking
@@ -38,7 +38,6 @@ from .system.trial import finish
 TESTED = "2.13"
 DEADLINE = 20.0
 GPU_DEADLINE = 40.0  # CUDA's own start takes several seconds after a boot, and ranks that share a GPU take turns
-LOOK_AGAIN = "Look again when the machine has time; `top` shows what runs."
 SHARED_MB = 256  # ranks on GPUs and data loaders share memory there; Docker's own choice is 64
 SOCKET_ROOM = 60  # characters a temporary folder may have: the path of a Unix socket ends at 107
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import psutil
 
-from .finding import OK, PROBLEM, WARNING, Finding
+from .finding import LOOK_AGAIN, OK, PROBLEM, WARNING, Finding
 from .system import leftovers, nvidia_smi, seen
 from .system.backends import ON_CPUS, ON_GPUS
 from .system.gpus import VISIBLE, visible_gpu_names
@@ -125,6 +125,8 @@ def _joined(shown: Sequence[int]) -> list[Finding]:
 def _torch(count: int) -> list[Finding]:
     """Compare what torch sees with what the driver shows, and its CUDA with the driver's."""
     looked = seen.look()
+    if looked.busy:
+        return [Finding("CUDA", WARNING, f"torch {looked.problem}.", LOOK_AGAIN)]
     finding = _driver(looked) or _seen(looked, count)
     if finding:
         return [finding]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
+LOOK_AGAIN = "Look again when the machine has time; `top` shows what runs."
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """What the doctor says of GPUs: machines with 0, 1, 2 and 8 of them are played, for none is at hand."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -242,18 +243,25 @@ def test_a_check_of_gpus_that_breaks_is_named():
 
 
 def test_what_torch_says_travels_as_a_line(monkeypatch):
-    told = json.dumps(doctor_gpus.seen.Seen("2.13", "13.0", "13.0", "2.28.9", ("H", "H"), ((0, 1),)).__dict__)
-    done = subprocess.CompletedProcess([], 0, f"a warning\n{told}\n", "")
-    monkeypatch.setattr(seen.subprocess, "run", lambda *_, **__: done)
-    assert seen.look() == Seen("2.13", "13.0", "13.0", "2.28.9", ("H", "H"), ((0, 1),))
-    done.returncode, done.stderr = 1, "Traceback\nImportError: no torch"
-    assert seen.look().problem == "ImportError: no torch"
+    said = Seen("2.13", "13.0", "13.0", "2.28.9", ("H", "H"), ((0, 1),))
 
-    def late(*_, **__):
-        raise subprocess.TimeoutExpired("x", 1)
+    def start(command, stdout, **_):
+        assert command[1:] == ["-m", "ranklab.rank.cards"]
+        print(f"a warning\n{json.dumps(dataclasses.asdict(said))}", file=stdout)
 
-    monkeypatch.setattr(seen.subprocess, "run", late)
-    assert seen.look(3).problem == "torch did not answer within 3 s"
+    monkeypatch.setattr(seen.subprocess, "Popen", start)
+    monkeypatch.setattr(seen, "finish", lambda *_: Trial())
+    assert seen.look() == said
+    monkeypatch.setattr(seen, "finish", lambda *_: Trial("ImportError: no torch."))
+    assert seen.look() == Seen(problem="ImportError: no torch")
+    monkeypatch.setattr(seen, "finish", lambda *_: Trial("did not finish; the machine is busy.", busy=True))
+    assert seen.look() == Seen(problem="did not finish; the machine is busy", busy=True)
+
+
+def test_a_busy_machine_has_no_broken_torch(machine):
+    finding = machine(listing(1), torch=Seen(problem="did not finish; the machine is busy", busy=True))["CUDA"]
+    assert (finding.state, finding.said) == (WARNING, "torch did not finish; the machine is busy.")
+    assert "top" in finding.mend
 
 
 def test_what_a_torch_for_cpus_says():

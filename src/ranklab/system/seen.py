@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass
 
-SECONDS = 60.0  # a first start of CUDA after a boot takes several, and the machine may be busy
+from .trial import finish
+
+SECONDS = 40.0  # a first start of CUDA after a boot takes several
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,7 @@ class Seen:
         names: of the GPUs that it sees, in order.
         apart: pairs of GPUs that cannot reach each other's memory.
         problem: why it cannot compute on one of them, one clause; "" where it can on each.
+        busy: whether the problem is that other programs took the processors.
     """
 
     torch: str = ""
@@ -31,21 +35,21 @@ class Seen:
     names: tuple[str, ...] = ()
     apart: tuple[tuple[int, int], ...] = ()
     problem: str = ""
+    busy: bool = False
 
 
 def look(seconds: float = SECONDS) -> Seen:
     """Ask torch; a torch that cannot be asked is a problem as well.
 
     Args:
-        seconds: how long it may take.
+        seconds: how long it may take, as :func:`ranklab.system.trial.finish` counts them.
     """
     command = [sys.executable, "-m", "ranklab.rank.cards"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return Seen(problem=f"torch did not answer within {seconds:g} s")
-    if done.returncode:
-        return Seen(problem=" ".join(done.stderr.strip().splitlines()[-1:]) or f"exit status {done.returncode}")
-    # Whatever torch prints while it looks comes before our own line.
-    told = json.loads(done.stdout.strip().splitlines()[-1])
+    with tempfile.TemporaryFile("w+") as printed:
+        child = subprocess.Popen(command, stdout=printed, stderr=subprocess.PIPE, text=True)
+        trial = finish([child], seconds)
+        if trial.problem:
+            return Seen(problem=trial.problem.rstrip("."), busy=trial.busy)
+        printed.seek(0)
+        told = json.loads(printed.read().strip().splitlines()[-1])  # torch may have printed something before
     return Seen(**told | {"names": tuple(told["names"]), "apart": tuple(map(tuple, told["apart"]))})
