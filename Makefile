@@ -4,11 +4,13 @@
 #   PYTHON=python3.12   the interpreter that .venv is made with
 #   VENV=path           an environment that exists already; it is used as it is
 #   CH=path             a chapter: its file, with or without .ipynb, or its bare name
+#   GPU=1               record the cells alone that need a GPU
 #   T=path::name        a file of tests, or one of its tests
 #   LAB=--allow-root    more words for JupyterLab
 
 PYTHON ?= python3
 VENV ?=
+GPU ?=
 LAB ?=
 
 # Not every shell replaces the ~ of VENV=~/path.
@@ -23,7 +25,7 @@ export PYTHONHASHSEED := 0
 export JUPYTER_PREFER_ENV_PATH := 1
 
 TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
-NBVAL := -p bookkit.needs --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
+NBVAL := -p bookkit.needs -rs --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
 PYTEST := exec $(RUN) -m bookkit.leash pytest
 # A file's tests share what they start, so a file stays with one worker; a notebook is a file.
 PARALLEL := -n auto --dist loadfile
@@ -62,8 +64,8 @@ lab: environment ## Open the book in JupyterLab.
 	@echo "JupyterLab prints its address below; press Ctrl-C twice to stop it."
 	@unset IPP_NONINTERACTIVE; exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book $(LAB)
 
-record: environment ## Re-execute all chapters, or CH=path, and store their outputs (authors).
-	@exec $(RUN) -m bookkit record $(CH)
+record: environment ## Re-execute all chapters, or CH=path, and store their outputs, with GPU=1 those alone that need a GPU (authors).
+	@exec $(RUN) -m bookkit record $(if $(filter-out 0,$(GPU)),--gpu )$(CH)
 
 bench: environment ## Measure the helper against torchrun, mp.spawn and stock ipyparallel.
 	@exec $(RUN) -m bookkit.leash tests.benchmarks.run

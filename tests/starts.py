@@ -27,6 +27,7 @@ NAMED = {
     "bookkit/test_build.py::test_a_warning_is_an_error_and_is_shown": "build",
     "bookkit/test_build.py::test_run_executes_a_copy_and_builds_from_what_it_prints": "build",
     "bookkit/test_main.py::test_run_executes_chapters_that_lack_hosts_and_says_so": "build",
+    "bookkit/test_recorded.py::test_run_shows_what_is_stored_and_what_was_never_recorded": "build",
     "bookkit/test_record_again.py::test_recording_again_gives_the_same_bytes": "ranks",
     "bookkit/test_run.py::test_after_a_chapter_that_fails_the_others_run_and_the_site_is_built": "build",
     "bookkit/test_wheel.py": "build",

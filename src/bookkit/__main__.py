@@ -12,17 +12,17 @@ from bookkit.check import check, check_chapters
 from bookkit.errors import BookError, ChapterError
 from bookkit.execute import Interrupted
 from bookkit.lint import formatted
-from bookkit.needs import unmet
+from bookkit.needs import NEEDS_GPU, lack, unmet
 from bookkit.normalise import normalise
-from bookkit.notebook import read, write
+from bookkit.notebook import code_cells, read, tags, write
 from bookkit.progress import console
 from bookkit.record import record
 from bookkit.run import notice, run, tell
 
 
-def record_verb(root, paths):
-    """Re-execute chapters and store their outputs."""
-    chosen = named(root, paths)
+def record_verb(root, paths, gpu=False):
+    """Re-execute chapters and store their outputs; with --gpu those of the cells alone that need a GPU."""
+    chosen = _needing_gpu(root, paths) if gpu else named(root, paths)
     if lacking := unmet(chosen):
         # Recorded here, cells that need it would store nothing.
         raise BookError(
@@ -30,9 +30,29 @@ def record_verb(root, paths):
             + "; ".join(f"this machine {reason}: {_titles(paths, root)}" for reason, paths in lacking.items())
             + ". Record on a machine that has what they need, or name other chapters with CH="
         )
-    record(chosen, root, tidy=True)
+    _tell_kept(chosen, root)
+    record(chosen, root, tidy=True, gpu=gpu)
+    if gpu:
+        console.print("The chapters ran from their top. Of what they printed, cells that need a GPU alone were stored.")
     console.print(f"Recorded in place: {_titles(chosen, root)}")
     return bool(check_chapters(chosen, root))
+
+
+def _needing_gpu(root, paths):
+    """The chapters at ``paths``, or in the whole book, that have a cell to record with GPU=1."""
+    chosen = named(root, paths)
+    needing = [path for path in chosen if any(NEEDS_GPU in tags(cell) for _, _, cell in code_cells(read(path)))]
+    if not needing or (paths and len(needing) < len(chosen)):
+        without = _titles([path for path in chosen if path not in needing], root) if paths else "the book"
+        raise BookError(f"No cell of {without} is tagged {NEEDS_GPU}, and GPU=1 records those alone")
+    if reason := lack(NEEDS_GPU):
+        raise BookError(f"Not recorded: this machine {reason}, and GPU=1 records the cells that need one")
+    return needing
+
+
+def _tell_kept(paths, root):
+    for reason, chapters in unmet(paths, keeping=True).items():
+        console.print(f"This machine {reason}: cells that need one keep what is stored, in {_titles(chapters, root)}")
 
 
 def run_verb(root, paths):
@@ -45,6 +65,7 @@ def run_verb(root, paths):
         copies = [source / path for path in chosen]
         for reason, lacking in unmet(copies).items():
             console.print(f"This machine {reason}: what needs that does nothing in {_titles(lacking, source)}")
+        _tell_kept(copies, source)
         failed = run(copies, source)
         for path, error in failed.items():
             notice(path, error)
@@ -105,9 +126,12 @@ def main(arguments=None):
         verb = verbs.add_parser(name, help=told.partition("\n")[0], description=told)
         if name != "build":
             verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
+        if name == "record":
+            verb.add_argument("--gpu", action="store_true", help="store the cells alone that need a GPU")
     options = parser.parse_args(arguments)
+    wishes = {"gpu": True} if getattr(options, "gpu", False) else {}
     try:
-        return int(VERBS[options.verb](options.root, getattr(options, "paths", [])) or 0)
+        return int(VERBS[options.verb](options.root, getattr(options, "paths", []), **wishes) or 0)
     except ChapterError as error:
         console.print(error, soft_wrap=False)  # else the frame is cut off at the right edge, not wrapped
     except BookError as error:

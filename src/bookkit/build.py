@@ -15,6 +15,7 @@ from bookkit.leaks import ANSI
 from bookkit.normalise import normalise
 from bookkit.notebook import read, write
 from bookkit.progress import progress
+from bookkit.recorded import shown
 
 BUILD = "_build"
 # What Sphinx leaves beside the pages for its own next run, or for its author.
@@ -63,7 +64,7 @@ def build(source):
     """
     place = Path(source).parent
     for chapter in chapters(source):
-        write(chapter, normalise(read(chapter), str(chapter.relative_to(source))))
+        write(chapter, shown(normalise(read(chapter), str(chapter.relative_to(source)))))
     work, html, log = place / "work", place / "html", place / "log.txt"
     shutil.rmtree(work, ignore_errors=True)
     _jupyter_book(source, work, log)

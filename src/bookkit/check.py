@@ -7,11 +7,15 @@ from pathlib import Path
 
 from bookkit import leaks
 from bookkit.build import BUILD
+from bookkit.chapter import Chapter
 from bookkit.chapters import chapters, strays
 from bookkit.errors import count
 from bookkit.lint import lint_chapter, lint_code
+from bookkit.notebook import cell_name
 from bookkit.progress import console, progress
-from bookkit.rules import Chapter, Finding, examine
+from bookkit.recorded import waiting
+from bookkit.rulebook import Finding
+from bookkit.rules import examine
 from bookkit.types import check_types
 
 # A line of a test or a rule that holds a leak on purpose says so.
@@ -59,12 +63,17 @@ def check_chapters(paths, root):
 
 
 def report(opened, findings):
-    """Print each finding on a line of its own, then the counts."""
+    """Print each finding on a line of its own, then the cells that wait for a GPU, and the counts."""
     for finding in findings:
         console.print(str(finding))
+    late = [(chapter, index, why) for chapter in opened for index, why in waiting(chapter.notebook)]
+    for chapter, index, why in late:
+        place = f"{chapter.title}, {cell_name(chapter.notebook, index)}"
+        console.print(f"{place}: {why}. It needs a GPU: `make record GPU=1 CH={chapter.path.stem}` where there is one.")
     cells = sum(len(chapter.code) for chapter in opened)
     style = "bold red" if findings else "bold green"
     summary = f"{count(len(opened), 'chapter')}, {count(cells, 'cell')}, {count(len(findings), 'finding')}"
+    summary += f", {count(len(late), 'cell')} to record on a GPU" if late else ""
     console.print(summary, style=style)
 
 

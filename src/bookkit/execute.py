@@ -12,10 +12,11 @@ from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat.v4 import new_code_cell
 
 from bookkit.errors import ChapterError, count
 from bookkit.leash import HURRY_SECONDS, LEAVE_SECONDS, Brood
-from bookkit.needs import repeatable
+from bookkit.needs import kept, repeatable
 from bookkit.notebook import cell_name, code_cells, read, tags
 
 CELL_SECONDS = 600  # a quiet machine needs a tenth of it
@@ -74,6 +75,8 @@ def stoppable(work):
 
 async def executed(path, *, notebook=None, title=None, advance=lambda done, what="": None, seconds=CELL_SECONDS):
     """Run every cell of a chapter, beside others where several are awaited at once, and return the notebook.
+
+    A cell that needs a GPU, on a machine without one, is not run and keeps what is stored.
 
     Args:
         path: the chapter; the file is read, never written. The kernel runs in its folder.
@@ -176,12 +179,15 @@ def _interruptible():
 async def _run_cells(client, notebook, title, advance):
     for index, number, cell in code_cells(notebook):
         advance(number - 1, cell.source.strip().split("\n")[0][:40])
-        cell.execution_count, cell.outputs = None, []
+        # In place of a kept cell something runs that does nothing: IPython counts on, so that "Cell In[7]" in an error
+        # below it is the same on every machine.
+        running = new_code_cell("pass") if kept(cell) else cell
+        running.execution_count, running.outputs = None, []
         replies: list[dict] = []
         client.on_cell_executed = lambda *, execute_reply, replies=replies, **_: replies.append(execute_reply)
         where = {"cell": cell_name(notebook, index), "source": cell.source}
         try:
-            await client.async_execute_cell(cell, index, execution_count=number)
+            await client.async_execute_cell(running, index, execution_count=number)
         except CellTimeoutError as error:
             late = f"finished, but its output had not arrived {client.iopub_timeout} s later; is the machine too busy?"
             # nbclient tells the two apart by nothing but the words.
@@ -192,7 +198,8 @@ async def _run_cells(client, notebook, title, advance):
         except CellExecutionError as error:
             raise ChapterError(title, "failed", error=error.traceback, **where) from None
         failed = any(reply["content"]["status"] == "error" for reply in replies)
-        if EXPECTED_ERROR in tags(cell) and not failed:
+        notebook.cells[index] = cell  # nbclient puts there what it ran
+        if EXPECTED_ERROR in tags(running) and not failed:
             reason = f"is tagged {EXPECTED_ERROR} but raised nothing; mend the cell or remove the tag"
             raise ChapterError(title, reason, **where)
         advance(number)

@@ -1,22 +1,30 @@
-"""What a chapter needs: an environment in which it prints the same everywhere, and for some cells a program or hosts.
+"""What a chapter needs: an environment in which it prints the same everywhere, and for some cells more than a computer.
 
-A cell with a tag of ``TAGS`` is executed everywhere, and compared where this machine has what the tag names; elsewhere
-the cell says so in a sentence, or does nothing. Which programs there are stands in ``ranklab.programs``. The module is
-also a plugin that tells nbval both: ``pytest -p bookkit.needs --nbval``.
+A cell with a tag of ``NEEDS`` asks for a program, hosts or a GPU, and is compared where this machine has it. Elsewhere
+
+* a cell that runs everywhere says in a sentence what lacks, or does nothing (programs, hosts);
+* a cell that is *kept* is not executed and shows what was stored where it could be (a GPU).
+
+Which programs there are stands in ``ranklab.programs``. The module is also a plugin that tells nbval all of this:
+``pytest -p bookkit.needs --nbval``.
 """
 
 import functools
 import os
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
 from bookkit.machine import places
 from bookkit.notebook import code_cells, read, tags
 from ranklab.programs import PROGRAMS, lacking
+from ranklab.system import seen
+from ranklab.system.gpus import visible_gpus
 
 NEEDS_HOSTS = "needs-hosts"
-TAGS = {program.tag for program in PROGRAMS if program.tag}
+NEEDS_GPU = "needs-gpu"
 REPEATABLE = {
     "IPP_NONINTERACTIVE": "1",  # ipyparallel then prints in the order of ranks, not of arrival
     "PYTHONHASHSEED": "0",
@@ -48,22 +56,77 @@ def can_make_hosts():
         return False
 
 
-def lack(tag):
-    """What this machine lacks for cells with a tag, as the end of "This machine …"; "" where it lacks nothing."""
-    if tag not in TAGS:
+@functools.cache
+def card():
+    """What torch says of this machine's GPUs, as a ``ranklab.system.seen.Seen``; None where none can be used."""
+    if not visible_gpus():
+        return None
+    looked = seen.look()
+    return looked if looked.names and not looked.problem else None
+
+
+def _no_hosts():
+    # They may also be forbidden where all programs are there.
+    return "" if can_make_hosts() else "makes no hosts (`make doctor` says why)"
+
+
+@functools.cache
+def no_gpu():
+    """Why cells that need a GPU are not run here, as the end of "This machine …"; "" where they are."""
+    if card():
         return ""
-    if tag == NEEDS_HOSTS:  # which may also be forbidden where all programs are there
-        return "" if can_make_hosts() else "makes no hosts (`make doctor` says why)"
+    return "has a GPU that torch cannot use (`make doctor` says why)" if visible_gpus() else "shows no NVIDIA GPU"
+
+
+def _no_program(tag):
     found = [program for program in lacking() if program.tag == tag]
     return " and ".join(f"has no {program.name} (sudo apt install {program.package})" for program in found)
 
 
-def unmet(paths):
-    """What this machine lacks for chapters, as ``{what it lacks: [the chapters]}``."""
+@dataclass(frozen=True)
+class Need:
+    """What a tag asks for.
+
+    Attributes:
+        lack: what this machine lacks of it, as the end of "This machine …"; "" where nothing.
+        kept: whether a cell is not executed where it lacks, and keeps what is stored; else it runs everywhere.
+    """
+
+    lack: Callable[[], str]
+    kept: bool = False
+
+
+NEEDS = {program.tag: Need(functools.partial(_no_program, program.tag)) for program in PROGRAMS if program.tag}
+NEEDS |= {NEEDS_HOSTS: Need(_no_hosts), NEEDS_GPU: Need(no_gpu, kept=True)}
+
+
+def lack(tag):
+    """What this machine lacks for cells with a tag, as the end of "This machine …"; "" where it lacks nothing."""
+    return NEEDS[tag].lack() if tag in NEEDS else ""
+
+
+def may_be_kept(cell):
+    """Whether there are machines on which a cell is not executed and keeps what is stored."""
+    return any(NEEDS[tag].kept for tag in tags(cell) if tag in NEEDS)
+
+
+def kept(cell):
+    """Why this machine does not execute a cell, as the end of "This machine …"; "" where it does."""
+    return next(filter(None, (lack(tag) for tag in tags(cell) if tag in NEEDS and NEEDS[tag].kept)), "")
+
+
+def unmet(paths, *, keeping=False):
+    """What this machine lacks for chapters, as ``{what it lacks: [the chapters]}``.
+
+    Args:
+        paths: the chapters.
+        keeping: look at the cells that keep what is stored then, instead of those that run everywhere.
+    """
     found: dict[str, list] = {}
     for path in paths:
         asked = {tag for _, _, cell in code_cells(read(path)) for tag in tags(cell)}
-        for reason in filter(None, map(lack, sorted(asked))):
+        chosen = sorted(tag for tag in asked & NEEDS.keys() if NEEDS[tag].kept == keeping)
+        for reason in filter(None, map(lack, chosen)):
             found.setdefault(reason, []).append(path)
     return found
 
@@ -83,8 +146,12 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_modifyitems(items):
-    """Leave the output of such cells uncompared where something lacks; nbval calls its cells items."""
+    """Leave such cells uncompared where something lacks, or do not run them; nbval calls its cells items."""
     for item in items:
         cell = getattr(item, "cell", None)
-        if cell is not None and any(map(lack, tags(cell))):
+        if cell is None:
+            continue
+        if reason := kept(cell):
+            item.add_marker(pytest.mark.skip(reason=f"this machine {reason}, so the cell keeps what is stored"))
+        elif any(map(lack, tags(cell))):
             item.options["check"] = False

@@ -12,6 +12,7 @@ import nbformat
 
 from bookkit import png
 from bookkit.errors import BookError
+from bookkit.needs import may_be_kept
 from bookkit.notebook import tags, to_bytes
 
 MEASURED = "nbval-ignore-output"
@@ -19,7 +20,7 @@ MEASURED = "nbval-ignore-output"
 KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 # No version: it changes with the machine. The lexer is what colours %%px and ! lines.
 LANGUAGE = {"name": "python", "pygments_lexer": "python"}
-CELL_METADATA = ("mystnb", "tags")
+CELL_METADATA = ("mystnb", "recorded", "tags")
 HIDDEN = "hide-input"
 FIRST_COMMENT = re.compile(r"(?:%%.*\n)?# (.+)")
 OUTPUT_METADATA = ("image/png", "ranklab")
@@ -48,6 +49,8 @@ def normalise(notebook, title="the notebook"):
     for cell in result.cells:
         cell.metadata = _only(cell.metadata, CELL_METADATA)
         _fold(cell)
+        if not may_be_kept(cell):
+            cell.metadata.pop("recorded", None)  # of a tag that the cell had
         if cell.cell_type == "code":
             number += 1
             if cell.execution_count is not None:

@@ -25,8 +25,8 @@ ROOMS = {
 # Modules beside the folders, by room.
 FILES = {
     "ranklab": {"__init__", "__main__"},
-    "notebook": {"world", "starting", "magics", "doctor", "measured"},
-    "data": {"layout", "errors", "palette", "live", "outcome", "state", "programs"},
+    "notebook": {"world", "starting", "magics", "doctor", "doctor_gpus", "measured"},
+    "data": {"layout", "errors", "palette", "live", "outcome", "state", "programs", "finding"},
 }
 
 

@@ -4,15 +4,14 @@ To add one, write the function, give it ``@rule("name", "how to mend it")``, and
 """
 
 import re
-from functools import cached_property
-from pathlib import Path
 
 from bookkit import leaks
+from bookkit.chapter import texts
 from bookkit.execute import EXPECTED_ERROR
-from bookkit.needs import NEEDS_HOSTS
-from bookkit.needs import TAGS as NEEDS
+from bookkit.needs import NEEDS, NEEDS_HOSTS
 from bookkit.normalise import HIDDEN, MEASURED
-from bookkit.notebook import cell_name, code_cells, read, tags
+from bookkit.notebook import cell_name, tags
+from bookkit.recorded import unrecorded
 from bookkit.rulebook import RULES, Finding, rule
 from ranklab.programs import PROGRAMS
 
@@ -22,29 +21,7 @@ MOST_BYTES = 300_000
 MOST_LINES = 20
 MOST_COLUMNS_FOLDED = 80
 MOST_MEASURED = 2
-MARKED_UP = ("text/html", "image/svg+xml")
 FILE_NAME = re.compile(r"[a-z][a-z0-9-]*")
-
-
-class Chapter:
-    """A stored chapter as the rules see it.
-
-    Args:
-        path: the notebook.
-        title: what findings call it; its path where not given.
-    """
-
-    def __init__(self, path, title=None):
-        self.path, self.title = Path(path), title or str(path)
-        self.notebook = read(path)
-        self.code = list(code_cells(self.notebook))
-
-    @cached_property
-    def outputs(self):
-        """``(index, cell, text, visible)`` of each output: all of its text, and what a reader sees."""
-        return [
-            (index, cell, *map(leaks.plain, _texts(output))) for index, _, cell in self.code for output in cell.outputs
-        ]
 
 
 def examine(chapter):
@@ -59,29 +36,20 @@ def examine(chapter):
     return findings
 
 
-def _texts(output):
-    """All text of an output, and the part of it that a reader sees."""
-    if output.output_type == "stream":
-        return output.text, output.text
-    if output.output_type == "error":
-        text = "\n".join([output.ename, output.evalue, *output.traceback])
-        return text, text
-    # Pictures have no text, except those that are written in it.
-    texts = {kind: str(data) for kind, data in output.data.items() if "image/" not in kind or kind in MARKED_UP}
-    seen = [leaks.visible(text) if kind in MARKED_UP else text for kind, text in texts.items()]
-    return "\n".join(texts.values()), "\n".join(seen)
-
-
 # What was executed
 
 
 @rule("unexecuted", "run `make record CH=…`")
 def unexecuted(chapter):
-    """Every code cell was run, in order: nbval compares nothing where a count is missing."""
-    if chapter.code and all(cell.execution_count is None for _, _, cell in chapter.code):
+    """Every code cell was run, in order: nbval compares nothing where a count is missing.
+
+    Those that wait for a GPU are no fault of the author's: ``check`` lists them.
+    """
+    code = [entry for entry in chapter.code if not unrecorded(entry[2])]
+    if code and all(cell.execution_count is None for _, _, cell in code):
         yield None, "none of its cells was executed"
         return
-    for index, number, cell in chapter.code:
+    for index, number, cell in code:
         if not cell.source.strip():
             yield index, "the cell is empty", "delete it"
         elif cell.execution_count is None:
@@ -97,7 +65,7 @@ def stderr(chapter):
         for output in cell.outputs:
             marked = output.get("metadata", {}).get("ranklab", {}).get("stderr")
             if output.get("name") == "stderr" or marked:
-                yield index, f"stderr is stored ({_first_line(_texts(output)[1])})"
+                yield index, f"stderr is stored ({_first_line(texts(output)[1])})"
 
 
 @rule("raises-exception", f"remove the tag, or tag the cell {EXPECTED_ERROR}")

@@ -7,7 +7,8 @@ import dataclasses
 import json
 import sys
 
-from .doctor import OK, PROBLEM, Finding, examine
+from .doctor import examine
+from .finding import OK, PROBLEM, Finding
 
 MARKS = {"ok": "ok", "warning": "--", "problem": "!!"}
 

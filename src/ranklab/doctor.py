@@ -1,7 +1,7 @@
 """Is this machine ready? Every check with its finding and its mend; ``python -m ranklab doctor`` prints them.
 
 The checks that talk run in processes of their own under a deadline, so the doctor comes back within half a minute
-whatever is broken; on a machine whose processors others take, within a minute and a half.
+whatever is broken; on a machine with GPUs, or whose processors others take, within a minute and a half.
 """
 
 from __future__ import annotations
@@ -17,46 +17,29 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from . import doctor_gpus
 from .engines.choice import BASE_MB, RANK_MB, choose_launcher
 from .errors import NoHosts
+from .finding import LOOK_AGAIN, OK, PROBLEM, WARNING, Finding
 from .lab.lab import Lab
 from .layout import IMPATIENT, LOOPBACK, places
 from .programs import lacking
 from .system import leftovers
-from .system.backends import BACKENDS, ON_CPUS, ON_GPUS, Backend, interfaces
-from .system.gpus import visible_gpus
+from .system.backends import BACKENDS, ON_CPUS, ON_GPUS, Backend, interfaces, sharing
+from .system.gpus import VISIBLE, visible_gpus
 from .system.memory import free_memory_mb
 from .system.ports import reserve_port
 from .system.trial import finish
 
-OK, WARNING, PROBLEM = "ok", "warning", "problem"
 TESTED = "2.13"
 DEADLINE = 20.0
-LOOK_AGAIN = "Look again when the machine has time; `top` shows what runs."
+GPU_DEADLINE = 40.0  # CUDA's own start takes several seconds after a boot, and ranks that share a GPU take turns
 SHARED_MB = 256  # ranks on GPUs and data loaders share memory there; Docker's own choice is 64
 SOCKET_ROOM = 60  # characters a temporary folder may have: the path of a Unix socket ends at 107
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What one check has found.
-
-    Attributes:
-        check: what was looked at.
-        state: "ok", "warning" (chapters run) or "problem" (a chapter would fail).
-        said: what is the case, one sentence.
-        mend: what to do, "" where nothing is to be done.
-    """
-
-    check: str
-    state: str
-    said: str
-    mend: str = ""
 
 
 def examine() -> list[Finding]:
@@ -67,20 +50,21 @@ def examine() -> list[Finding]:
 
     Used by ``python -m ranklab doctor`` and on the setup page.
     """
-    checks: list[Callable[[], Finding]] = [
-        *(_python, _torch, _cores, _memory, _gpus, *map(_talk, BACKENDS), _ranks),
-        *(_name, _interfaces, _hosts, _programs, _shared_memory, _ports, _files, _temporary, _home, _leftovers),
-    ]
+    checks: list[Callable[[], Finding | list[Finding]]] = [_python, _torch, _cores, _memory, *doctor_gpus.checks()]
+    checks += [*map(_talk, BACKENDS), *map(_share, BACKENDS), _ranks]
+    checks += [_name, _interfaces, _hosts, _programs, _shared_memory, _ports, _files, _temporary, _home, _leftovers]
     with ThreadPoolExecutor(len(checks)) as threads:
-        return list(threads.map(_guarded, checks))
+        found = list(threads.map(_guarded, checks))
+    return [finding for each in found for finding in (each if isinstance(each, list) else [each])]
 
 
-def _guarded(check: Callable[[], Finding]) -> Finding:
+def _guarded(check: Callable[[], Finding | list[Finding]]) -> Finding | list[Finding]:
     """Run a check; one that breaks is a finding as well."""
     try:
         return check()
     except Exception as error:
-        return Finding(check.__name__.strip("_"), WARNING, f"could not be checked: {type(error).__name__}: {error}")
+        name = getattr(check, "func", check).__name__.strip("_")
+        return Finding(name, WARNING, f"could not be checked: {type(error).__name__}: {error}")
 
 
 def _python() -> Finding:
@@ -114,19 +98,6 @@ def _memory() -> Finding:
     return Finding("memory", OK, said)
 
 
-def _gpus() -> Finding:
-    count = visible_gpus()
-    if not count:
-        return Finding("GPUs", OK, f"none: the ranks use the CPU and {ON_CPUS.title}.")
-    asked = ["nvidia-smi", "--query-compute-apps=used_memory", "--format=csv,noheader"]
-    users = subprocess.run(asked, capture_output=True, text=True, timeout=10, check=False).stdout.split("\n")
-    busy = len([line for line in users if line.strip()])
-    said = f"{count} visible, used by {busy} processes."
-    if busy:
-        return Finding("GPUs", WARNING, said, "Their memory is not yours: `nvidia-smi` shows whose they are.")
-    return Finding("GPUs", OK, said)
-
-
 def _talk(backend: Backend) -> Callable[[], Finding]:
     """Return the check that lets ranks talk over a backend."""
 
@@ -138,23 +109,38 @@ def _talk(backend: Backend) -> Callable[[], Finding]:
     return check
 
 
-def _all_reduce(backend: Backend, size: int) -> Finding:
-    """Let processes add up numbers, as torchrun would start them."""
+def _share(backend: Backend) -> Callable[[], Finding | list[Finding]]:
+    """Return the check that lets two ranks talk that share a device; it is silent where there is none to share."""
+
+    def check() -> Finding | list[Finding]:
+        return _all_reduce(backend, 2, shared=True) if backend.host and visible_gpus() else []
+
+    check.__name__ = f"{backend.name}, shared"
+    return check
+
+
+def _all_reduce(backend: Backend, size: int, shared: bool = False) -> Finding:
+    """Let processes add up numbers, as torchrun would start them, or all of them on the first GPU."""
+    name = f"{backend.name}, shared" if shared else backend.name
     with reserve_port() as port:
         ranks = []
         for place in places([size]):
             environment = {**os.environ, **place.environment("127.0.0.1", port.getsockname()[1])}
             environment |= interfaces(LOOPBACK)
             environment.setdefault(*IMPATIENT)
+            if shared:
+                environment |= sharing(backend.name, place.rank)
+                environment[VISIBLE] = environment.get(VISIBLE, "0").split(",")[0]
             program = [sys.executable, "-m", "ranklab.rank.probe", backend.name]
             ranks.append(subprocess.Popen(program, env=environment, stderr=subprocess.PIPE, text=True))
-        trial = finish(ranks, DEADLINE)
-    what = f"all_reduce on {size} ranks"
+        trial = finish(ranks, DEADLINE if backend.device == "cpu" else GPU_DEADLINE)
+    what = f"all_reduce on {size} rank{'s' * (size > 1)}{' that share a GPU' * shared}"
     if trial.busy:
-        return Finding(backend.name, WARNING, f"{what} {trial.problem}", LOOK_AGAIN)
+        return Finding(name, WARNING, f"{what} {trial.problem}", LOOK_AGAIN)
     if trial.problem:
-        return Finding(backend.name, PROBLEM, f"{what} failed: {trial.problem}", backend.try_next)
-    return Finding(backend.name, OK, f"{what} gives the exact numbers.")
+        mend = backend.try_sharing if shared else backend.try_next
+        return Finding(name, PROBLEM, f"{what} failed: {trial.problem}", mend)
+    return Finding(name, OK, f"{what} gives the exact numbers.")
 
 
 def _ranks() -> Finding:

@@ -86,6 +86,11 @@ def missing(name: str) -> str:
     return f"There is no {name} here: sudo apt install {package}." if lacking(name) else ""
 
 
-if __name__ == "__main__":  # for .ci/run: what it installs, or with --names what a machine may be without
-    names = [name for program in PROGRAMS if not program.everywhere for name in (program.name, *program.others)]
-    print(*names if sys.argv[1:] == ["--names"] else dict.fromkeys(program.package for program in lacking()))
+if __name__ == "__main__":
+    # For .ci/run: what it installs; with --names what a machine may be without, with --tags the cells that need it.
+    printed = {
+        "": dict.fromkeys(program.package for program in lacking()),
+        "--names": [name for program in PROGRAMS if not program.everywhere for name in (program.name, *program.others)],
+        "--tags": dict.fromkeys(program.tag for program in PROGRAMS if program.tag),
+    }
+    print(*printed["".join(sys.argv[1:])])

@@ -2,10 +2,10 @@ import subprocess
 
 import pytest
 
+from bookkit.chapter import Chapter
 from bookkit.errors import BookError
 from bookkit.lint import formatted, lint_chapter, lint_code
 from bookkit.notebook import write
-from bookkit.rules import Chapter
 
 
 @pytest.fixture

@@ -57,6 +57,16 @@ def test_a_verb_takes_a_chapter(verb):
     assert f"bookkit {verb} meeting-up\n" in typed(verb, "CH=meeting-up")
 
 
+def test_gpu_records_the_cells_alone_that_need_one():
+    assert "bookkit record --gpu meeting-up\n" in typed("record", "GPU=1", "CH=meeting-up")
+    assert "bookkit record --gpu \n" in typed("record", "GPU=1")
+    assert "--gpu" not in typed("record", "GPU=0")
+
+
+def test_what_is_skipped_is_told():
+    assert "--nbval" in typed("test") and " -rs " in typed("test")
+
+
 def test_the_home_folder_is_found_where_the_shell_did_not_look():
     assert '"/somebody/torch/bin/python" -m ranklab doctor' in typed("doctor", "VENV=~/torch")
 

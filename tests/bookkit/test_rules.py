@@ -3,8 +3,9 @@
 import pytest
 
 from bookkit import leaks, rules
+from bookkit.chapter import Chapter
 from bookkit.notebook import write
-from bookkit.rules import Chapter, examine
+from bookkit.rules import examine
 
 HOME_PATH = "/home/ada/book/data.pt"  # bookkit: planted
 TEMPORARY_PATH = "/tmp/x.pt"  # bookkit: planted

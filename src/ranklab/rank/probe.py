@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ..system.backends import named
+from ..system.backends import SHARED, named
+from ..system.gpus import own_gpu
 
 SIZES = (1, 1000, 1_000_000)
 
@@ -21,13 +22,19 @@ def main(backend: str) -> int:
         backend: as ``init_process_group`` takes it.
 
     Returns:
-        0, or 1 where a number is wrong.
+        0, or 1 where a number is wrong or this process sees no GPU for itself.
     """
     import torch
     import torch.distributed as dist
 
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    device = torch.device("cpu") if (kind := named(backend).device) == "cpu" else torch.device(kind, rank)
+    device = torch.device(named(backend).device)
+    if device.type != "cpu":
+        gpu = own_gpu(rank, size, torch.cuda.device_count(), shared=SHARED in os.environ)
+        if gpu is None:
+            print("torch sees no GPU for this rank.", file=sys.stderr)
+            return 1
+        device = torch.device(device.type, gpu)
     dist.init_process_group(backend)
     for count in SIZES:
         numbers = torch.arange(count, device=device) * (rank + 1)

@@ -60,7 +60,9 @@ class Backend:
             groups are the bytes that came and those that there was room for.
         source: paths in its messages, which differ between machines.
         hints: what its errors mean.
+        version: what of torch tells its version, the name of a function; "" where it has none of its own.
         try_next: what to try where the doctor's all_reduce fails.
+        try_sharing: the same, where the ranks of it share a device.
     """
 
     name: str
@@ -79,7 +81,9 @@ class Backend:
     too_much: str = ""
     source: str = ""
     hints: tuple[Hint, ...] = ()
+    version: str = ""
     try_next: str = ""
+    try_sharing: str = ""
 
 
 ON_CPUS = Backend(
@@ -126,7 +130,10 @@ ON_GPUS = Backend(
             'leave the backend out, dist.init_process_group(), or name the one for CPUs: "gloo".',
         ),
     ),
+    version="cuda.nccl.version",
     try_next="Try `NCCL_P2P_DISABLE=1`, then `NCCL_DEBUG=INFO`.",
+    try_sharing='Is the GPU\'s memory free, a gigabyte for two ranks? Then try `NCCL_DEBUG=INFO`; backend="gloo" keeps '
+    "ranks on the CPU.",
 )
 BACKENDS = (ON_CPUS, ON_GPUS)
 

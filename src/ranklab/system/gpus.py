@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping
+
+from . import nvidia_smi
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 WHOLE, PART = "GPU-", "MIG-"  # what the UUID of a GPU, and of a part of one, begins with
@@ -100,13 +101,7 @@ def _beginning_with(entry: str, installed: list[str]) -> str:
 
 
 def _installed_gpus() -> list[str]:
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return []
     try:
-        listing = subprocess.run([program, "-L"], capture_output=True, text=True, timeout=10, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        return [card.name for card in nvidia_smi.read_cards(nvidia_smi.ask("-L"))]
+    except (OSError, subprocess.TimeoutExpired):  # a driver that is broken; the doctor asks again, and says so
         return []
-    # "GPU 0: NVIDIA H200 (UUID: GPU-…)"
-    gpus = [line for line in listing.stdout.splitlines() if line.startswith("GPU ")]
-    return [line.rpartition("UUID: ")[2].rstrip(")") for line in gpus]

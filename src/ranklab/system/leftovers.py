@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -19,6 +21,7 @@ from .deadman import HOME, OWNER
 
 PREFIX = "ranklab-"
 OWNER_FILE = "owner"
+GPU_FILE = re.compile(r"/dev/nvidia\d+")
 
 
 def make_home() -> Path:
@@ -42,6 +45,31 @@ def processes() -> list[psutil.Process]:
             if _is_ours(process) and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
     return found
+
+
+def on_gpus(pids: Collection[int]) -> tuple[list[psutil.Process], list[psutil.Process]]:
+    """Return this user's processes of ranklab that use a GPU: those whose notebook has gone, and those that are in use.
+
+    Args:
+        pids: the processes that the driver names. In a container their numbers may be those of the machine outside, so
+            a process that has a GPU open is found as well.
+    """
+    gone = processes()
+    alive = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):  # another user's, or just gone
+            if HOME in process.environ() and process not in gone and _uses_gpu(process.pid, pids):
+                alive.append(process)
+    return [process for process in gone if _uses_gpu(process.pid, pids)], alive
+
+
+def _uses_gpu(pid: int, pids: Collection[int]) -> bool:
+    if pid in pids:
+        return True
+    try:
+        return any(GPU_FILE.fullmatch(os.readlink(entry)) for entry in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:  # not Linux, another user's, or a file that was closed just now
+        return False
 
 
 def folders() -> list[Path]:
