@@ -1,6 +1,10 @@
-"""The faults: what a cell does, and what the report has to say about it."""
+"""The faults: what a cell does, and what the report has to say about it, on each backend."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+CPUS, GPUS = "gloo", "nccl"
 
 
 @dataclass(frozen=True)
@@ -18,6 +22,8 @@ class Fault:
         options: of ``%%px``.
         sizes: the numbers of ranks it is tried on: three, and two and four where the words depend on it.
         moves: the ranks are at work when the deadline comes, so where they are is a matter of chance.
+        backends: the backends on which it is a fault.
+        instead: what is different on a backend, by its name: fields of this class.
     """
 
     name: str
@@ -29,12 +35,52 @@ class Fault:
     moves: bool = False
     options: str = ""
     sizes: tuple[int, ...] = (3,)
+    backends: tuple[str, ...] = (CPUS, GPUS)
+    instead: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def on(self, backend):
+        """Return the fault as it is on a backend: there the cell makes its tensors and its group."""
+        changed = replace(self, **self.instead.get(backend, {}))
+        return replace(changed, cell=changed.cell.replace(INIT, WAYS[backend].init))
+
+
+@dataclass(frozen=True)
+class Way:
+    """How cells are written for one backend.
+
+    Attributes:
+        setup: runs before all others; tensors are made on the device of the backend from there on.
+        init: makes the process group.
+    """
+
+    setup: str
+    init: str
+
+    @property
+    def start(self):
+        """A cell that makes the group where there is none."""
+        return START.replace(INIT, self.init)
+
+    @property
+    def right(self):
+        """A cell that needs all ranks."""
+        return f"{self.setup}\n{self.start}\ntotal = torch.ones(1)\ndist.all_reduce(total)\nprint(int(total))"
 
 
 ANY = (2, 3, 4)
 SETUP = "import os, signal, torch\nimport torch.distributed as dist\nrank = int(os.environ['RANK'])"
-START = "if not dist.is_initialized():\n    dist.init_process_group()"
-RIGHT = f"{SETUP}\n{START}\ntotal = torch.ones(1)\ndist.all_reduce(total)\nprint(int(total))"
+INIT = "dist.init_process_group()"
+START = f"if not dist.is_initialized():\n    {INIT}"
+WAYS = {
+    CPUS: Way(SETUP, INIT),
+    # The idiom of the chapters; with device_id the ranks connect in this call, and not in their first collective.
+    GPUS: Way(
+        f"{SETUP}\nimport ranklab\ndevice = ranklab.device()\ntorch.cuda.set_device(device)\n"
+        "torch.set_default_device(device)",
+        "dist.init_process_group(dist.get_default_backend_for_device(device), device_id=device)",
+    ),
+}
+RIGHT = WAYS[CPUS].right
 REDUCE = "dist.all_reduce(torch.ones(4))"
 FAULTS = [
     Fault(
@@ -83,6 +129,13 @@ FAULTS = [
         "if rank == 1:\n    torch.empty(1 << 50)\n" + REDUCE,
         "rank 1 raised RuntimeError",
         "use a smaller tensor",
+        instead={
+            GPUS: {
+                "name": "GPU out of memory",
+                "headline": "rank 1 raised OutOfMemoryError",
+                "says": "use a smaller batch",
+            }
+        },
     ),
     Fault(
         "endless loop",
@@ -246,6 +299,7 @@ FAULTS = [
         "x = torch.ones(1 << 20)\nif rank == 0:\n    dist.send(x, 1, tag=4)\nif rank == 1:\n    dist.recv(x, 0, tag=5)",
         "After 1 s: ranks 0, 1 wait for each other: rank 0 sends to rank 1, rank 1 receives from rank 0",
         "another tag",
+        backends=(CPUS,),  # the other one has no tags: the two meet
     ),
     Fault(
         "a long call that Python cannot interrupt",
@@ -254,5 +308,44 @@ FAULTS = [
         "it did not come back, and its process was ended",
         dies=True,
         sizes=ANY,
+    ),
+    Fault(
+        "an innocent line after a skipped collective",
+        "x = torch.ones(4)\nif rank != 1:\n    dist.all_reduce(x)\nprint(x)",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, which finished the cell without it",
+        "called in line 3:  dist.all_reduce(x)",
+        sizes=ANY,
+        backends=(GPUS,),
+    ),
+    Fault(
+        "first collective skipped, with ranks that connect in it",
+        "dist.destroy_process_group()\ndist.init_process_group('nccl')\n" + f"if rank != 1:\n    {REDUCE}",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, which finished the cell without it",
+        "never called all_reduce",
+        sizes=ANY,
+        backends=(GPUS,),
+    ),
+    Fault(
+        "send and send, without a batch",
+        "x = torch.ones(4)\nif rank < 2:\n    dist.send(x, 1 - rank)\n    dist.recv(x, 1 - rank)",
+        r"ranks? 0.* raised DistBackendError",
+        "dist.batch_isend_irecv",
+        backends=(GPUS,),
+    ),
+    Fault(
+        "device-side assert",
+        f"if rank == 1:\n    x = torch.ones(4)[torch.tensor([7])]\n{REDUCE}",
+        r"rank 1 (was killed by SIGABRT|raised AcceleratorError)",
+        "an assertion failed in a kernel",
+        dies=True,
+        backends=(GPUS,),
+    ),
+    Fault(
+        "a kernel that cannot be stopped",
+        "if rank == 1:\n    torch.cuda._sleep(10**12)",
+        "After 1 s: rank 1 has run all lines of the cell, and its work on the GPU has not ended",
+        "it did not come back, and its process was ended",
+        dies=True,
+        backends=(GPUS,),
     ),
 ]

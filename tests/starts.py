@@ -31,6 +31,7 @@ NAMED = {
     "bookkit/test_record_again.py::test_recording_again_gives_the_same_bytes": "ranks",
     "bookkit/test_run.py::test_after_a_chapter_that_fails_the_others_run_and_the_site_is_built": "build",
     "bookkit/test_wheel.py": "build",
+    "faults/test_gpu_memory.py": "ranks",
     "faults/test_machine.py": "ranks",
     "faults/test_matrix.py": "ranks",
     "ranklab/test_claims.py::test_gloo_raises_at_once_when_the_ranks_that_it_waits_for_exit": "ranks",

@@ -126,14 +126,15 @@ def steady(text: str) -> str:
 PROGRAM = """
     import sys, time
     import ranklab
-    world = ranklab.start(2)
+    world = ranklab.start(2{asked})
     print(world.processes.home, flush=True)
     {then}
 """
 
 
-def owner(then: str) -> tuple[subprocess.Popen, str]:
-    """Start a process that owns two ranks; return it and the ranks' private folder."""
-    program = textwrap.dedent(PROGRAM).format(then=then)
+def owner(then: str, backend: str = "") -> tuple[subprocess.Popen, str]:
+    """Start a process that owns two ranks, on a backend where one is named; return it and the ranks' private folder."""
+    asked = f", backend={backend!r}" if backend else ""
+    program = textwrap.dedent(PROGRAM).format(then=then, asked=asked)
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
     return process, process.stdout.readline().strip()

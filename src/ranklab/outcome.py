@@ -34,6 +34,7 @@ class RankOutcome:
         last_line: the line of the cell in which it died, 0 where that is not known.
         last_words: what compiled code in it wrote to stderr before it died.
         memory: a sentence where the system killed it for lack of memory.
+        torchs_log: lines of torch's own log that were taken out of what it wrote.
     """
 
     rank: int
@@ -50,6 +51,7 @@ class RankOutcome:
     last_line: int = 0
     last_words: str = ""
     memory: str = ""
+    torchs_log: str = ""
 
     @property
     def text(self) -> str:
@@ -69,6 +71,7 @@ class CellOutcome:
         mend: what to do about the cause, one sentence.
         advice: what state the ranks are in now.
         details: what the report folds away, with the ranks that it is true of.
+        torchs_log: what torch's own log says, folded away too, with the ranks that wrote it.
         timed_out: whether the deadline ended the cell.
     """
 
@@ -79,6 +82,7 @@ class CellOutcome:
     mend: str = ""
     advice: str = ""
     details: list[tuple[list[int], str]] = field(default_factory=list)
+    torchs_log: list[tuple[list[int], str]] = field(default_factory=list)
     timed_out: bool = False
 
 

@@ -25,6 +25,8 @@ class Collective:
         done: whether it has come to its end on this rank.
         recent: whether it was called since the cell began.
         backend: which has carried it out, as :mod:`ranklab.system.backends` names it.
+        lines: the lines of the cells that called it, where the call came back before it was done; empty where the rank
+            is still in the call, and :attr:`RankState.lines` tells.
     """
 
     group: str
@@ -35,13 +37,14 @@ class Collective:
     done: bool
     recent: bool = True
     backend: str = ""
+    lines: list[str] = field(default_factory=list)
 
 
 class Pulse(NamedTuple):
     """Two counts that stand still while a rank waits.
 
     Attributes:
-        called: collectives called on the present groups.
+        called: collectives called on the present groups; also what has ended, where a call comes back before that.
         woken: times that the rank's thread has slept and was woken; 0 where the system does not count it (macOS).
     """
 
@@ -65,6 +68,7 @@ class RankState:
         collectives: the latest on each group, oldest first.
         stopped: whether its process was stopped (SIGSTOP), and could tell nothing else.
         goes_on: whether messages come and go; known once two pulses were compared.
+        draining: whether all lines of the cell have run, and the rank waits for the work that they gave to its device.
     """
 
     lines: list[str] = field(default_factory=list)
@@ -78,6 +82,7 @@ class RankState:
     collectives: list[Collective] = field(default_factory=list)
     stopped: bool = False
     goes_on: bool = False
+    draining: bool = False
 
     @classmethod
     def read(cls, told: dict[str, Any]) -> RankState:

@@ -19,7 +19,7 @@ from .errors import StartLost, WorldError
 from .lab.rates import Link
 from .layout import name_ranks, shell_commands
 from .live import Live
-from .rank.errands import read_variable
+from .rank.errands import answer, read_variable
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -133,6 +133,9 @@ class World:
     def pull(self, name: str) -> list[Any]:
         """Return the value of a variable from every rank, in rank order.
 
+        Tensors come on the CPU, wherever they are on the ranks and in whatever they stand: the notebook's process
+        never uses a GPU.
+
         Args:
             name: a variable that every rank has.
 
@@ -166,7 +169,8 @@ class World:
         replies: dict = {}
 
         def send() -> dict:
-            replies.update((rank, self.view(rank).apply_async(function, *arguments)) for rank in range(self.size))
+            for rank in range(self.size):
+                replies[rank] = self.view(rank).apply_async(answer, function, *arguments)
             return replies
 
         with Presses() as presses:

@@ -4,6 +4,7 @@ import os
 from typing import NamedTuple
 
 import pytest
+from faults_catalogue import CPUS, GPUS
 from support import Notebook
 
 os.environ["IPP_NONINTERACTIVE"] = "1"
@@ -26,25 +27,34 @@ def figures(record_property):
     return lambda *line: record_property(COST, line)
 
 
+@pytest.fixture(scope="module")
+def backend(request):
+    """The backend of the ranks, by its name: the one for CPUs, or what a test says."""
+    return getattr(request, "param", CPUS)
+
+
 @pytest.fixture(scope="module", params=[3], ids=lambda size: f"{size} ranks")
-def notebook(request):
+def notebook(request, backend):
     """A notebook with three ranks, or as many as a test says, shared by the faults of a module."""
     notebook = Notebook()
-    notebook.size = request.param
+    notebook.size, notebook.backend = request.param, backend
     assert notebook.run("import ranklab").error is None
-    started = notebook.run(f"world = ranklab.start({request.param}, timeout=1.0)")
+    asked = f', backend="{backend}"' if backend == GPUS else ""
+    started = notebook.run(f"world = ranklab.start({request.param}, timeout=1.0{asked})")
     assert started.error is None, started.error
     yield notebook
     notebook.run("world.stop()")
 
 
 def pytest_collection_modifyitems(items):
-    """Try each fault on the numbers of ranks that it names."""
+    """Try each fault on the backends and the numbers of ranks that it names."""
 
     def wanted(item):
         given = getattr(item, "callspec", None)
         fault = given and given.params.get("fault")
-        return not fault or given.params["notebook"] in fault.sizes
+        return not fault or (
+            given.params["notebook"] in fault.sizes and given.params.get("backend", CPUS) in fault.backends
+        )
 
     items[:] = filter(wanted, items)
 

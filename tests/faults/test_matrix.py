@@ -4,14 +4,19 @@ import re
 import time
 
 import pytest
-from faults_catalogue import ANY, FAULTS, RIGHT, SETUP, START
+from faults_catalogue import ANY, CPUS, FAULTS, GPUS, WAYS
 from support import steady
 
 from ranklab.layout import name_ranks
 from ranklab.rank.errands import read_variable
+from ranklab.system.gpus import visible_gpu_names
 from ranklab.system.load import now, taken_by_others
 
 FIRST = {}  # what a fault's first run told, by the number of ranks and its name
+# Every test of this file runs on both backends; without a GPU one half is skipped, and starts nothing.
+NO_GPU = "this half of the matrix needs an NVIDIA GPU, which all ranks share, and nvidia-smi shows none here"
+needs_gpu = pytest.mark.skipif(not visible_gpu_names(), reason=NO_GPU)
+pytestmark = pytest.mark.parametrize("backend", [CPUS, pytest.param(GPUS, marks=needs_gpu)], indirect=True)
 LEAVE = "if dist.is_initialized():\n    dist.destroy_process_group()"
 # A quiet machine reports within the deadline and three seconds (the table at the end tells) and is usable in one; a
 # machine that is half as fast for a while has not broken anything. Where other programs take a share of the processors
@@ -22,7 +27,8 @@ USABLE_LIMIT = 6.0
 
 def prepare(notebook, fault):
     """Bring all ranks to the same state: a new group, or none, and a variable to keep."""
-    steps = [SETUP, LEAVE, *([START] if fault.group else []), "kept = 10 + rank"]
+    way = WAYS[notebook.backend]
+    steps = [way.setup, LEAVE, *([way.start] if fault.group else []), "kept = 10 + rank"]
     for cell in steps:
         assert notebook.px(cell, "--timeout 30").error is None
 
@@ -40,7 +46,7 @@ def commit(notebook, fault, figures=None):
     before, began = now(), time.monotonic()
     shown = notebook.px(fault.cell, options(fault))
     reported = time.monotonic()
-    answer = notebook.px(RIGHT, "--timeout 30")
+    answer = notebook.px(WAYS[notebook.backend].right, "--timeout 30")
     usable = time.monotonic()
     label = name_ranks(range(size))
     assert answer.text == f"{label}   {size}", answer.text
@@ -68,30 +74,35 @@ def expected(fault, size):
 @pytest.mark.parametrize("notebook", ANY, indirect=True, ids=lambda size: f"{size} ranks")
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_is_told_and_freed(notebook, fault, figures):
+    fault = fault.on(notebook.backend)
     shown = commit(notebook, fault, figures)
-    FIRST[notebook.size, fault.name] = shown.text
+    FIRST[notebook.backend, notebook.size, fault.name] = shown.text
     assert re.match(expected(fault, notebook.size), steady(shown.text)), shown.text
     assert fault.says in shown.text
     assert shown.error is not None
+    assert not re.search(r"frame #\d|NCCL (WARN|INFO)|^\S*\[[EWIF]\d{4} ", shown.text, re.MULTILINE), shown.text
 
 
-def test_two_and_four_ranks_are_tried_where_the_words_depend_on_it():
-    for fault in FAULTS:
+def test_two_and_four_ranks_are_tried_where_the_words_depend_on_it(backend):
+    for fault in (fault.on(backend) for fault in FAULTS):
         depends = "{" in fault.headline
         assert fault.sizes == (ANY if depends else (3,)), fault.name
 
 
 def test_a_report_is_the_same_on_every_run(notebook):
-    for fault in [fault for fault in FAULTS if not fault.moves]:
-        first = FIRST.get((notebook.size, fault.name)) or commit(notebook, fault).text
+    for fault in [fault.on(notebook.backend) for fault in FAULTS if not fault.moves]:
+        if notebook.backend not in fault.backends:
+            continue
+        first = FIRST.get((notebook.backend, notebook.size, fault.name)) or commit(notebook, fault).text
         assert first == commit(notebook, fault).text, fault.name
 
 
 @pytest.mark.parametrize("notebook", [4], indirect=True, ids=["4 ranks"])
 def test_many_faults_with_nothing_between_then_a_right_cell(notebook):
-    for fault in FAULTS[::3]:
+    backend = notebook.backend
+    for fault in [fault.on(backend) for fault in FAULTS if backend in fault.backends][::3]:
         prepare(notebook, fault)
         assert notebook.px(fault.cell, options(fault)).error is not None, fault.name
-    answer = notebook.px(RIGHT, "--timeout 30")
+    answer = notebook.px(WAYS[notebook.backend].right, "--timeout 30")
     assert answer.error is None
     assert answer.text.endswith(f"   {notebook.size}")

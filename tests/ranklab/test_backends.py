@@ -55,7 +55,12 @@ def disagreeing(backend: str) -> dict[int, RankState]:
 
 @pytest.mark.parametrize(("backend", "title"), [("gloo", "gloo"), ("nccl", "NCCL"), ("", "torch")])
 def test_a_report_names_the_backend_that_the_ranks_used(backend, title):
-    assert mismatch.find(disagreeing(backend)).cause.endswith(f"and {title} does not compare them.")
+    assert f"and {title} does not compare them" in mismatch.find(disagreeing(backend)).cause
+
+
+def test_a_sum_of_different_lengths_is_called_wrong_where_it_can_come_back():
+    assert mismatch.find(disagreeing("nccl")).cause.endswith("without an error, with wrong numbers in its tensor.")
+    assert mismatch.find(disagreeing("gloo")).cause.endswith("does not compare them.")
 
 
 @pytest.fixture

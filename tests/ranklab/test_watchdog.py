@@ -19,7 +19,7 @@ class Group:
 def test_a_group_that_is_being_destroyed_is_left_out(monkeypatch):
     stays, goes = Group(), Group()
     tables = {"pg_map": {stays: 0, goes: 0}, "pg_names": {stays: "0"}, "pg_group_ranks": {stays: {1: 0, 0: 1}}}
-    monkeypatch.setattr(recorder, "_world", lambda: SimpleNamespace(**tables))
+    monkeypatch.setattr(recorder, "torchs_groups", lambda: SimpleNamespace(**tables))
     monkeypatch.setattr(recorder, "_entries", lambda: [])
     assert recorder.groups() == {"0": [0, 1]}
     assert recorder.collectives() == []

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..hangs import freed
+from ..hangs import freed, torchs_log
 from ..hangs.report import all_lost, summarise, warn
 from ..layout import name_ranks
 from ..live import Live
 from ..outcome import CellOutcome, RankOutcome
 from ..state import RankState
+from ..system.backends import named
 from ..system.home import last_line
 from ..system.memory import kills
 from ..system.patience import FIRST_ANSWER, OUTPUT, POLL
@@ -64,11 +65,14 @@ def run(
     _await_prints(processes, replies)
     alive = processes.alive()
     outcomes = [sent(rank, reply) for rank, reply in replies.items()]
+    backend = named(processes.backend)
     for outcome in outcomes:
         outcome.seen = seen.get(outcome.rank)
+        torchs_log.fold(outcome, backend)
         if outcome.rank in stuck:
             freed.tell(outcome, last_line(processes.home, outcome.rank), cell)
         _tell_end(processes, outcome, ended, alive, kills_before)
+        torchs_log.fold_last_words(outcome, backend)
     result = summarise(outcomes, reason, timeout, alive, processes.size, cell, processes.network.cut)
     _note_ended(result, ended)
     if not result.headline and len(replies) > 1:

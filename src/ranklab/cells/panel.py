@@ -37,6 +37,7 @@ class Panel:
         self.rows = [*_error_rows(outcome), *_text_rows(outcome)]
 
     def __bool__(self) -> bool:
+        # Torch's log makes no panel of its own: what a cell shows is the same on every backend.
         return bool(self.rows or self.outcome.headline or self.outcome.warning)
 
     def text(self) -> str:
@@ -75,16 +76,9 @@ class Panel:
         return [*told, outcome.advice] if outcome.advice else told
 
     def _folded(self) -> str:
-        """Return the details, which open on a click; plain text leaves them out."""
-        if not self.outcome.details:
-            return ""
-        rows = "".join(
-            f'<span style="{WHO}">{chips(ranks)}</span><pre style="{PRE}">{html.escape(text)}</pre>'
-            for ranks, text in self.outcome.details
-        )
-        return (
-            f'<details class="rl-details" style="{FOLDED}"><summary>What each rank was doing</summary>'
-            f'<div style="{PANEL}">{rows}</div></details>'
+        """Return what opens on a click; plain text leaves it out."""
+        return _details("What each rank was doing", self.outcome.details) + _details(
+            "What torch wrote", self.outcome.torchs_log
         )
 
     def bundle(self) -> dict[str, str]:
@@ -106,6 +100,18 @@ def chips(ranks: list[int]) -> str:
 def _marked(sentence: str) -> str:
     """Return a sentence as HTML, what stands between backticks as code."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(sentence))
+
+
+def _details(summary: str, told: list[tuple[list[int], str]]) -> str:
+    if not told:
+        return ""
+    rows = "".join(
+        f'<span style="{WHO}">{chips(ranks)}</span><pre style="{PRE}">{html.escape(text)}</pre>' for ranks, text in told
+    )
+    return (
+        f'<details class="rl-details" style="{FOLDED}"><summary>{summary}</summary>'
+        f'<div style="{PANEL}">{rows}</div></details>'
+    )
 
 
 Row = tuple[list[int], str, str, str]

@@ -10,11 +10,12 @@ import signal
 from collections.abc import Sequence
 
 from ..outcome import RankOutcome
-from ..system.backends import sent_too_much
+from ..system.backends import BACKENDS, sent_too_much
 from . import mismatch
 from .evidence import inside
 
 ABORT = re.compile(r"what\(\):\s*(.+)")  # the message of a C++ exception that nobody caught
+ASSERTION = re.compile(r"Assertion `(.+?)` failed")  # in a kernel
 
 
 def how(entry: RankOutcome, cell: str) -> str:
@@ -57,6 +58,9 @@ def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell")
             f"in shape or type, and {backend.title} ends the process then.",
             "make the tensors of that call equal in shape and type on all its ranks.",
         )
+    for hint in (hint for backend in BACKENDS for hint in backend.deaths if hint.part in entry.last_words):
+        failed = ASSERTION.search(entry.last_words)
+        return f"{hint.cause} It failed at `{failed[1]}`." if failed else hint.cause, hint.mend
     if uncaught := ABORT.search(entry.last_words):
         return f"compiled code ended the process: {uncaught[1].strip()}", ""
     if entry.exit_code == -signal.SIGKILL:

@@ -9,11 +9,9 @@ from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import RankOutcome
-from . import mismatch
-from .evidence import Case, Finding, doing, state_of, verb_of
+from . import devices, mismatch
+from .evidence import MORE_TIME, Case, Finding, doing, state_of, verb_of
 from .waits import alone, circle, missing, never_met
-
-MORE_TIME = "%%px --timeout 300 gives one cell more seconds."
 
 
 def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int, str]] = ()) -> Finding | None:
@@ -30,7 +28,10 @@ def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int
     case = Case(outcomes, size, cut)
     if not case.stuck:
         return None
-    explanations = (_stopped, _silent, _going_on, _disagreement, _severed, never_met, circle, missing, alone, _busy)
+    explanations = (
+        *(_stopped, _silent, _going_on, _disagreement, _severed, never_met, circle, missing, alone),
+        *(devices.queued, devices.at_work, _busy),
+    )
     finding = next(filter(None, (explain(case) for explain in explanations)))
     for entry in outcomes:
         said = doing(entry) if entry.state == "freed" else "finished the cell" if entry.state == "done" else ""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ..outcome import RankOutcome
 from ..state import Collective, RankState
 
+MORE_TIME = "%%px --timeout 300 gives one cell more seconds."
 TAKES = {"torch.distributed.recv": "receives from", "torch.distributed.irecv": "receives from"}
 GIVES = {"torch.distributed.send": "sends to", "torch.distributed.isend": "sends to"}
 
@@ -64,9 +65,13 @@ def doing(entry: RankOutcome) -> str:
     if waiting:
         what = shape(waiting)
         group = f" of group {waiting.group}" if len(state.groups) > 1 else ""
-        return f"waits in {waiting.name}, collective {waiting.number}{group}{', ' + what if what else ''}"
+        # A call that came back early stands in another line than the one that waits for it.
+        called = f", called in {waiting.lines[-1]}" if waiting.lines and waiting.lines != state.lines else ""
+        return f"waits in {waiting.name}, collective {waiting.number}{group}{', ' + what if what else ''}{called}"
     if peer(entry) is not None:
         return f"{verb(entry)} rank {peer(entry)}"
+    if works_on_device(entry):
+        return "has run all lines, and waits for its GPU"
     if state.call:
         return f"in {state.call}"
     return "at work in this line" if state.lines else ""
@@ -97,6 +102,11 @@ def peer(entry: RankOutcome) -> int | None:
     """Return the rank that a rank sends to or receives from, None where it does neither."""
     state = state_of(entry)
     return next(iter(state.peers.values()), None) if state.call in (*TAKES, *GIVES) else None
+
+
+def works_on_device(entry: RankOutcome) -> bool:
+    """Say whether a rank only waits for its device at the end of the cell, and not for another rank there."""
+    return state_of(entry).draining and pending(entry) is None and peer(entry) is None
 
 
 def verb(entry: RankOutcome) -> str:

@@ -42,8 +42,8 @@ def find(seen: Mapping[int, RankState]) -> Finding | None:
             backend = named(next(iter(entries.values())).backend)
             return Finding(
                 f"{which}, {name}: {_each({rank: shape(called) for rank, called in entries.items()})}.",
-                f"{name} needs tensors of the same shape and type on every rank, and {backend.title} does not compare "
-                "them.",
+                f"{name} needs tensors of the same shape and type on every rank, and {backend.title} "
+                f"{backend.unequal}.",
                 "make the tensors equal in shape and type, for example by padding to the largest.",
             )
     return None

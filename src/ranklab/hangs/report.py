@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import CellOutcome, RankOutcome
 from ..state import RankState
-from . import deaths, diagnosis, mismatch, raised
+from . import deaths, diagnosis, mismatch, raised, torchs_log
 from .evidence import doing, inside, shape, state_of
 
 GROUPS_GONE = (
@@ -44,7 +44,7 @@ def summarise(
         cut: number and name of each host whose cable is cut.
         what: what ran on the ranks, "cell" or "program".
     """
-    result = CellOutcome(outcomes, timed_out=reason == "deadline")
+    result = CellOutcome(outcomes, timed_out=reason == "deadline", torchs_log=torchs_log.joined(outcomes))
     died = [entry for entry in outcomes if entry.state == "died"]
     found = diagnosis.find(outcomes, size, cut)
     raised.mark_consequences(outcomes, died)

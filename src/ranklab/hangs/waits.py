@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import RankOutcome
 from ..state import Collective
-from .evidence import TAKES, Case, Finding, doing, peer, pending, state_of, verb, verb_of
+from .evidence import TAKES, Case, Finding, doing, peer, pending, state_of, verb, verb_of, works_on_device
 
 INIT = "torch.distributed.init_process_group"
 NOT_SENT = "to which this cell was not sent"
@@ -157,6 +157,8 @@ def _calls(entry: RankOutcome, group: str) -> int:
 def _whereabouts(away: Sequence[RankOutcome]) -> str:
     if all(entry.state == "done" for entry in away):
         return "which finished the cell without it"
+    if all(works_on_device(entry) for entry in away):
+        return f"whose GPU{'s are' if len(away) > 1 else ' is'} still at work"
     if all(entry.state == "freed" for entry in away):
         lines = {tuple(state_of(entry).lines[-1:]) for entry in away}
         line = " ".join(lines.pop()) if len(lines) == 1 else ""

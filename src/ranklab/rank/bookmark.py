@@ -40,7 +40,11 @@ class Bookmark:
             return await run(code, *arguments, **options)
 
         shell.run_code = run_code
-        shell.events.register("post_run_cell", lambda *_: self._note(0))
+        shell.events.register("post_run_cell", self.clear)
+
+    def clear(self, *_: object) -> None:
+        """Note that no statement runs."""
+        self._note(0)
 
     def _note(self, line: int) -> None:
         self._page[:] = NUMBER.pack(line)

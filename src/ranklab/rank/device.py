@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+import sys
+from typing import TYPE_CHECKING, Any
 
 from ..system.backends import BACKEND, ON_GPUS, SHARED, named
 from ..system.gpus import ENGINES, own_gpu
@@ -44,3 +45,17 @@ def device() -> torch.device:
     shared = SHARED in os.environ
     gpu = own_gpu(*place, torch.cuda.device_count(), one_each=not same_list_for_all, shared=shared)
     return torch.device("cpu") if gpu is None else torch.device(backend.device, gpu)
+
+
+def in_use() -> Any:
+    """Return torch's module of the device of this rank's backend, such as ``torch.cuda``, where the rank uses it.
+
+    Returns:
+        None on a rank that computes on the CPU, and where nothing has used the device yet: to ask costs nothing there.
+    """
+    kind = named(os.environ.get(BACKEND, "")).device
+    torch = sys.modules.get("torch")
+    if kind == "cpu" or torch is None:
+        return None
+    module = getattr(torch, kind)
+    return module if module.is_initialized() else None

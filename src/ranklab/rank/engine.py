@@ -12,6 +12,7 @@ import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
 
 from ipyparallel.engine.app import IPEngine
 from traitlets import Type
@@ -21,6 +22,7 @@ from ..system.deadman import HOME, OWNER, watch_owner
 from ..system.foreign import read_rank
 from ..system.gpus import ENGINES
 from ..system.home import bookmark_path, watchdog_path
+from . import drain
 from .bookmark import Bookmark
 from .interrupt import guard, signal_main_thread
 from .streams import NativeOutput, RankStream
@@ -70,8 +72,11 @@ def watch(shell, home: str, rank: int, log: logging.Logger) -> None:
     shell.watchdog = Watchdog(watchdog_path(home, rank) if here else None)
     shell.watchdog.watch(shell)
     ends = [stream.end_cell for stream in (sys.stdout, sys.stderr) if isinstance(stream, RankStream)]
+    lines_have_run: Callable[[], None] = nothing
     if here:
-        Bookmark(bookmark_path(home, rank)).follow(shell)
+        bookmark = Bookmark(bookmark_path(home, rank))
+        bookmark.follow(shell)
+        lines_have_run = bookmark.clear
         native = NativeOutput(home, rank)
         for handler in log.handlers:
             if isinstance(handler, logging.StreamHandler):
@@ -80,6 +85,11 @@ def watch(shell, home: str, rank: int, log: logging.Logger) -> None:
         ends.insert(0, native.end_cell)
     for end in ends:
         shell.events.register("post_run_cell", end)
+    drain.follow(shell, lines_have_run)
+
+
+def nothing() -> None:
+    """Do nothing: what a rank on another computer does where a rank here leaves a trace for the notebook."""
 
 
 def skip_debugger() -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from ..system.gpus import visible_gpu_names
 from ..system.ports import reserve_port
 from .meeting import open_store
+from .on_cpu import on_cpu
+from .queued import forget
 
 _port: socket.socket | None = None  # held until another is asked for: other programs do not get it
 
@@ -72,6 +75,7 @@ def leave_group(master_port: int) -> bool:
         Whether there was a group to leave.
     """
     os.environ["MASTER_PORT"] = str(master_port)
+    forget()
     dist = sys.modules.get("torch.distributed")
     member = False
     if dist is not None and dist.is_available():
@@ -86,8 +90,18 @@ def leave_group(master_port: int) -> bool:
 
 
 def read_variable(name: str) -> tuple[bool, Any]:
-    """Return whether the reader's variable exists on this rank, and its value."""
+    """Return whether the reader's variable exists on this rank, and its value, with its tensors on the CPU."""
     from IPython import get_ipython
 
     variables = get_ipython().user_ns
-    return name in variables, variables.get(name)
+    return name in variables, on_cpu(variables.get(name))
+
+
+def answer(function: Callable, *arguments: Any) -> Any:
+    """Call a function of a grader; return what it returned, with its tensors on the CPU.
+
+    Args:
+        function: called with the arguments.
+        arguments: see there.
+    """
+    return on_cpu(function(*arguments))

@@ -12,9 +12,10 @@ import sys
 from typing import Any
 
 from ..state import Collective
-from ..system.backends import BACKENDS
+from ..system.backends import BACKENDS, named
 
 BUFFER = "TORCH_FR_BUFFER_SIZE"
+COMPLETED = "completed"  # the recorder's word for an operation that has ended
 # Reading takes 8 µs for each entry, and only the latest tell why ranks wait.
 ENTRIES = "256"
 TOLD = 64  # an answer holds at most so many of them for each group
@@ -37,15 +38,15 @@ TYPES = {
 
 def groups() -> dict[str, list[int]]:
     """Return the process groups of this rank: name to ranks; empty where there is none."""
-    world = _world()
+    world = torchs_groups()
     if world is None:
         return {}
-    return {name: sorted(world.pg_group_ranks.get(group, ())) for group, name in _named(world).items()}
+    return {name: sorted(world.pg_group_ranks.get(group, ())) for group, name in process_groups(world).items()}
 
 
 def calls() -> int:
     """Return how many collectives this rank has called on its present groups; costs microseconds."""
-    world = _world()
+    world = torchs_groups()
     if world is None:
         return 0
     return sum(group._get_sequence_number_for_group() for group in list(world.pg_map))
@@ -57,10 +58,10 @@ def collectives(since: int = 0) -> list[Collective]:
     Args:
         since: nanoseconds on ``time.time_ns``'s clock; what was called since then is recent.
     """
-    world = _world()
+    world = torchs_groups()
     if world is None:
         return []
-    called = {name: group._get_sequence_number_for_group() for group, name in _named(world).items()}
+    called = {name: group._get_sequence_number_for_group() for group, name in process_groups(world).items()}
     found: dict[str, list[Collective]] = {name: [] for name, count in called.items() if count}
     for entry in _entries():
         group, number = entry["process_group"][0], entry["collective_seq_id"]
@@ -76,20 +77,22 @@ def collectives(since: int = 0) -> list[Collective]:
 
 def _collective(entry: dict, group: str, since: int) -> Collective:
     types = entry["input_dtypes"]
-    backend, _, name = entry["profiling_name"].rpartition(":")  # "gloo:all_reduce"
+    backend, _, noted = entry["profiling_name"].rpartition(":")  # "gloo:all_reduce"
+    name = named(backend).operations.get(noted, noted)
     return Collective(
         group=group,
         number=entry["collective_seq_id"],
         name=name,
-        sizes=entry["input_sizes"],
+        sizes=entry["input_sizes"] if name == noted else [],  # what carries it out is not the reader's
         type=TYPES.get(types[0], types[0]) if types else "",
-        done=bool(entry["retired"]),
+        # A backend whose calls come back early retires an entry a moment after it was done.
+        done=bool(entry["retired"]) or entry.get("state") == COMPLETED,
         recent=entry["time_created_ns"] >= since,
         backend=backend,
     )
 
 
-def _world() -> Any:
+def torchs_groups() -> Any:
     """Return torch's own table of process groups, or None where the reader has made none."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
@@ -97,7 +100,7 @@ def _world() -> Any:
     return distributed.distributed_c10d._world
 
 
-def _named(world: Any) -> dict[Any, str]:
+def process_groups(world: Any) -> dict[Any, str]:
     """Return the groups and their names; the rank's own thread may be destroying one of them meanwhile."""
     names = {group: world.pg_names.get(group) for group in list(world.pg_map)}
     return {group: name for group, name in names.items() if name is not None}

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import linecache
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import CodeType, FrameType, TracebackType
+from types import FrameType, TracebackType
+from typing import Any
 
 from ..state import RankState
 from ..system.backends import anonymous
@@ -110,20 +112,34 @@ def _read(stack: list[tuple[FrameType, int]]) -> tuple[list[str], list[FrameType
         code = frame.f_code
         if CELL_MARK in code.co_filename:
             cell = cell or code.co_filename
-            lines.append(_line(code, number, earlier=code.co_filename != cell))
+            lines.append(_line(code.co_filename, code.co_name, number, earlier=code.co_filename != cell))
             inside = []
         elif lines:
             inside.append(frame)
     return lines, inside
 
 
-def _line(code: CodeType, number: int, earlier: bool) -> str:
+def lines_of(frames: Sequence[Mapping[str, Any]], recent: bool) -> list[str]:
+    """Return the lines in cells of a stack that torch's recorder has noted, as :func:`position` tells them.
+
+    Args:
+        frames: name, filename and line of each function, innermost first.
+        recent: whether the present cell has called them.
+    """
+    inside = [frame for frame in reversed(frames) if CELL_MARK in frame["filename"]]
+    return [
+        _line(frame["filename"], frame["name"], frame["line"], not recent or frame["filename"] != inside[0]["filename"])
+        for frame in inside
+    ]
+
+
+def _line(file: str, function: str, number: int, earlier: bool) -> str:
     where = f"line {number}"
-    if code.co_name != "<module>":
-        where += f" in {code.co_name}"
+    if function != "<module>":
+        where += f" in {function}"
     if earlier:
         where += " (an earlier cell)"
-    source = linecache.getline(code.co_filename, number).strip()
+    source = linecache.getline(file, number).strip()
     return f"{where}:  {source}" if source else where
 
 

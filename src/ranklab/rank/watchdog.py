@@ -20,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..state import Answer, Pulse, RankState, write
+from . import drain, queued
 from .cut import connections, cut
 from .recorder import calls, collectives, groups
 from .trace import position, switches
@@ -88,18 +89,20 @@ class Watchdog:
         """Return what the rank is doing."""
         state = position(sys._current_frames().get(self._rank_thread))
         began = self._cell_began
-        return replace(
+        state = replace(
             state,
             busy=began is not None or bool(state.lines),
             seconds=time.monotonic() - began if began is not None else 0.0,
             pulse=self.pulse(),
             groups=groups(),
             collectives=collectives(self._cell_since),
+            draining=drain.waits(),
         )
+        return queued.explain(state, self._cell_since)
 
     def pulse(self) -> Pulse:
         """Return counts that stand still while the rank waits."""
-        return Pulse(calls(), switches(self._native))
+        return Pulse(calls() + queued.progress(), switches(self._native))
 
     def cut(self) -> int:
         """End every wait of this rank, see :func:`ranklab.rank.cut.cut`."""

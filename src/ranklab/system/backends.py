@@ -53,9 +53,17 @@ class Backend:
             them they might find a way past the network that they were given.
         aborts: whether a wait is ended by aborting the group; else by cutting its connections.
         recorder: the function of ``torch._C._distributed_c10d`` that dumps its flight recorder as JSON.
+        stacks: the one that dumps it with the stack of each call. Empty where a call comes back when it is done: the
+            rank's own stack tells then in which it waits.
         timeout: torch's own default, seconds.
         lost: what it says in a rank whose partner has gone.
         overdue: what it says in a rank that has waited for the group's timeout.
+        operations: its recorder's names of operations that torch.distributed calls otherwise.
+        unequal: what it does with tensors of one call that differ, the end of a sentence.
+        log: its own lines in what a rank writes, besides those of torch's log; a pattern for their beginning.
+        folds: whether torch's log is taken out of what a rank wrote, and folded away: the log of a backend with threads
+            of its own comes at any moment, in a cell that has nothing to do with it.
+        deaths: what it means when a rank has written that before it died.
         too_much: what it writes before it ends a rank that another one sent more than there was room for; its two
             groups are the bytes that came and those that there was room for.
         source: paths in its messages, which differ between machines.
@@ -75,9 +83,15 @@ class Backend:
     apart: Mapping[str, str] = field(default_factory=dict)
     aborts: bool = False
     recorder: str = "_dump_fr_trace_json"
+    stacks: str = ""
     timeout: float = 1800.0
     lost: str = ""
     overdue: str = ""
+    operations: Mapping[str, str] = field(default_factory=dict)
+    unequal: str = "does not compare them"
+    log: str = ""
+    folds: bool = False
+    deaths: tuple[Hint, ...] = ()
     too_much: str = ""
     source: str = ""
     hints: tuple[Hint, ...] = ()
@@ -115,10 +129,53 @@ ON_GPUS = Backend(
     apart={"NCCL_IB_DISABLE": "1"},
     aborts=True,
     recorder="_dump_nccl_trace_json",  # a recorder of its own type, which notes CUDA events
+    stacks="_dump_nccl_trace",
+    operations={"all_reduce_barrier": "barrier"},
     timeout=600.0,
     lost="ncclRemoteError|remote process exit|NCCL communicator was aborted",  # c10d/NCCLUtils.cpp
     overdue="Watchdog caught collective operation timeout",
+    unequal="does not compare them: a rank can end such a call without an error, with wrong numbers in its tensor",
+    # "host:1234:1250 [0] transport.cc:158 NCCL WARN …", in later releases behind a time; NCCL_DEBUG asks for more.
+    log=r"(?:\[[\d\- :]+\] )?\S+:\d+:\d+ \[\d+\] .*NCCL .*|NCCL version |nccl[A-Z]\w*: ",
+    folds=True,
+    deaths=(
+        Hint(
+            "device-side assert",
+            "an assertion failed in a kernel on its GPU, most often because an index or a label is out of range, and "
+            "NCCL's watchdog ended the process. A kernel runs after its line: an earlier one may have begun it.",
+            "run these lines on the CPU, where the error names the index and stands at its line.",
+        ),
+        Hint(
+            "Watchdog caught collective operation timeout",
+            "it waited in a collective for longer than the timeout of its group; NCCL's watchdog ended the process.",
+            "see which rank did not call that collective; dist.init_process_group(timeout=…) sets the timeout.",
+        ),
+    ),
     hints=(
+        Hint(
+            "connecting to address with family 0",
+            "two ranks begin with the same of send and recv. Without a batch NCCL connects two ranks at their first "
+            "message, and then one has to send and the other to receive.",
+            "let one of them send first and the other receive first, or start both with dist.batch_isend_irecv.",
+        ),
+        Hint(
+            "Duplicate GPU detected",
+            "two ranks chose the same GPU, and NCCL takes no two ranks of one host on one GPU.",
+            "call torch.cuda.set_device(ranklab.device()) first; with fewer GPUs than ranks, let them share: "
+            'ranklab.start(4, backend="nccl").',
+        ),
+        Hint(
+            "No backend type associated with device type cpu",
+            "the tensor is on the CPU, and this group has a backend for GPUs only.",
+            "make the tensor with device=ranklab.device().",
+        ),
+        Hint(
+            "device-side assert triggered",
+            "an assertion failed in a kernel on the GPU, most often because an index or a label is out of range. A "
+            "kernel runs after its line, so an earlier line may have begun it.",
+            "run these lines on the CPU, where the error names the index and stands at its line. CUDA of this rank is "
+            "of no use any more: world.restart().",
+        ),
         Hint(
             "doesn't have NCCL built in",
             "this torch was built without CUDA, and NCCL needs a GPU for every rank.",
