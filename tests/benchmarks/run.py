@@ -23,7 +23,7 @@ from rich.table import Table
 
 from ranklab.layout import LOOPBACK
 
-from . import cost, ddp, link, pipelines
+from . import cost, ddp, gpus, link, pipelines
 
 HERE = Path(__file__).parent
 BEGAN = "RANKLAB_BENCH_BEGAN"
@@ -196,7 +196,8 @@ def main() -> int:
     cost_kept = cost.report(console, options.out, **quick)
     ddp_kept = ddp.report(console, options.out, rounds=2 if options.quick else ddp.ROUNDS)
     pipelines_kept = pipelines.report(console, options.out, rounds=2 if options.quick else pipelines.ROUNDS)
-    kept = link_kept and cost_kept and ddp_kept and pipelines_kept
+    gpus_kept = gpus.report(console, options.out, rounds=1 if options.quick else gpus.ROUNDS)
+    kept = link_kept and cost_kept and ddp_kept and pipelines_kept and gpus_kept
     kept = kept and all(value <= limit for _, value, limit in promises(figures))
     return 0 if options.quick or kept else 1
 

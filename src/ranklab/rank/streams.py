@@ -14,6 +14,7 @@ from collections import deque
 
 from ipykernel.iostream import OutStream
 
+from ..system.backends import without_chatter
 from ..system.home import native_path, read
 
 LIMIT = 1_000_000  # characters of one stream and cell; a panel shows far fewer
@@ -94,5 +95,5 @@ class NativeOutput:
     def end_cell(self, *_: object) -> None:
         """Hand what the cell's compiled code has written to Python's streams."""
         for _descriptor, path, name in self._files:
-            if text := read(path):
+            if text := without_chatter(read(path)):
                 getattr(sys, name).write(text)

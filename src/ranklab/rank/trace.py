@@ -17,6 +17,8 @@ from ..system.backends import anonymous
 
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
 CELL_MARK = "ipykernel_"
+# How code that stands in no function is named: by Python, and of a cell by IPython 7.31 to 8.x ("<cell line: 3>").
+OUTSIDE = ("<module>", "<cell line: ")
 # Modules whose functions are public elsewhere, and modules that only wrap what the reader called.
 PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
@@ -135,7 +137,7 @@ def lines_of(frames: Sequence[Mapping[str, Any]], recent: bool) -> list[str]:
 
 def _line(file: str, function: str, number: int, earlier: bool) -> str:
     where = f"line {number}"
-    if function != "<module>":
+    if not function.startswith(OUTSIDE):
         where += f" in {function}"
     if earlier:
         where += " (an earlier cell)"

@@ -67,6 +67,7 @@ class Backend:
         too_much: what it writes before it ends a rank that another one sent more than there was room for; its two
             groups are the bytes that came and those that there was room for.
         source: paths in its messages, which differ between machines.
+        chatter: lines that it prints in every rank and that tell the reader nothing.
         hints: what its errors mean.
         version: what of torch tells its version, the name of a function; "" where it has none of its own.
         try_next: what to try where the doctor's all_reduce fails.
@@ -94,6 +95,7 @@ class Backend:
     deaths: tuple[Hint, ...] = ()
     too_much: str = ""
     source: str = ""
+    chatter: str = ""
     hints: tuple[Hint, ...] = ()
     version: str = ""
     try_next: str = ""
@@ -114,6 +116,8 @@ ON_CPUS = Backend(
     # It ends the process where another rank sends more than it has room for (pair.cc as well).
     too_much=r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)",
     source=r"\[\S*/gloo/\S*\] ?",
+    # For each new group, with torch 2.8; not with 2.13.
+    chatter=r"\[Gloo\] Rank \d+ is connected to \d+ peer ranks\. Expected number of connected peer ranks is : \d+\n",
     try_next="Is a firewall on loopback?",
 )
 ON_GPUS = Backend(
@@ -286,3 +290,11 @@ def anonymous(message: str) -> str:
 def quiet(words: str) -> str:
     """Take out of a rank's stderr what compiled code writes there when a wait is ended."""
     return CUT_WARNING.sub("", words)
+
+
+def without_chatter(words: str) -> str:
+    """Take out of what compiled code has printed the lines that a backend writes in every rank."""
+    for backend in BACKENDS:
+        if backend.chatter:
+            words = re.sub(f"(?m)^{backend.chatter}", "", words)
+    return words
