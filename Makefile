@@ -23,6 +23,8 @@ export PYTHONPATH := $(CURDIR)/src$(if $(PYTHONPATH),:$(PYTHONPATH))
 export IPP_NONINTERACTIVE := 1
 export PYTHONHASHSEED := 0
 export JUPYTER_PREFER_ENV_PATH := 1
+# A chapter starts some thirty processes, the tests thousands: each would compile our modules again.
+unexport PYTHONDONTWRITEBYTECODE
 
 TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
 NBVAL := -p bookkit.needs -rs --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600

@@ -1,14 +1,21 @@
-"""Which gradients differ between ranks after backward? The chapter *tiny-ddp* runs it under torchrun."""
+"""Which gradients differ between ranks after backward? The chapter *tiny-ddp* runs it under torchrun.
+
+torchrun --standalone --nproc-per-node=3 differing.py
+"""
 
 import torch
 import torch.distributed as dist
 
 
 def differing(model):
-    """Return the names of parameters whose gradient is not the same on all ranks; call it on every rank."""
+    """Return the names of parameters whose gradient is not the same on all ranks, none counted as zero.
+
+    Call it on every rank.
+    """
     names = []
     for name, parameter in model.named_parameters():
-        lowest, highest = parameter.grad.clone(), parameter.grad.clone()
+        mine = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        lowest, highest = mine.clone(), mine.clone()
         dist.all_reduce(lowest, dist.ReduceOp.MIN)
         dist.all_reduce(highest, dist.ReduceOp.MAX)
         if not torch.equal(lowest, highest):

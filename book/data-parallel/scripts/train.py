@@ -1,4 +1,7 @@
-"""A DDP training loop for CPU ranks or GPUs; the chapter *ddp* runs it: torchrun --nproc-per-node=3 train.py"""
+"""A DDP training loop for CPU ranks, or for GPUs, one per rank. The chapter *ddp* runs it under torchrun.
+
+torchrun --standalone --nproc-per-node=3 train.py
+"""
 
 import os
 
@@ -27,7 +30,9 @@ for _ in range(200):
 
 if rank == 0:
     with torch.no_grad():
-        error = (ddp.module(rows) - goal).abs().max().item()  # the bare model never talks
-    torch.save(ddp.module.state_dict(), os.environ.get("CHECKPOINT", "checkpoint.pt"))  # no prefix `module.`
+        error = (ddp.module.eval()(rows) - goal).abs().max().item()  # the bare model never talks
+    ddp.module.train()
+    model, state = ddp.module.state_dict(), optimizer.state_dict()  # names without the prefix `module.`
+    torch.save({"model": model, "optimizer": state, "step": 200}, os.environ.get("CHECKPOINT", "checkpoint.pt"))
     print(f"{world_size} ranks trained; the largest error is below 0.01: {error < 0.01}")
 dist.destroy_process_group()

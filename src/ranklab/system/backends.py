@@ -1,7 +1,7 @@
 """The backends that ranks talk over: all that ranklab knows of each, and the one module that names them.
 
 A new backend is one more record in :data:`BACKENDS`. Where it also needs another kind of device, :mod:`.gpus` counts
-them and :mod:`ranklab.engines.devices` chooses. Standard library only: read in the notebook and in every rank.
+them and :mod:`ranklab.engines.devices` chooses. Standard library only.
 """
 
 from __future__ import annotations
