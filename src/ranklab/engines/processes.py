@@ -65,9 +65,8 @@ class Processes:
     def __init__(
         self, nodes: Sequence[int], launcher: str | None = None, links: Sequence[Link] = (), backend: str | None = None
     ) -> None:
-        self.size = sum(nodes)
+        self.size, self._lost = sum(nodes), ""
         self.launcher, self.how = choose_launcher(launcher)
-        self._lost = ""
         self._server: Server | None = None
         self._cluster: ipp.Cluster | None = None
         self._set: RankSetLauncher | None = None
@@ -99,6 +98,7 @@ class Processes:
         progress.now("loading ipyparallel")
         self._cluster = make_cluster(self.home)
         from ipyparallel.error import IPythonError
+        from zmq import ZMQError
 
         from .launcher import CONTROLLER_CMD
 
@@ -110,6 +110,8 @@ class Processes:
         except (RuntimeError, TimeoutError, IPythonError) as error:
             last = self._controller.get_output().strip().splitlines()[-1:]
             raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
+        except ZMQError as error:  # has an errno, and is no OSError
+            raise OSError(error.errno, str(error)) from error
         progress.now("importing torch")
         self._cluster.engine_launcher_class = self._settle_launcher()
         # Two names: ranks that another launcher has started have a network too, but none that was made here.

@@ -1,7 +1,6 @@
 """The backends that ranks talk over: all that ranklab knows of each, and the one module that names them.
 
-A new backend is one more record in :data:`BACKENDS`. Where it also needs another kind of device, :mod:`.gpus` counts
-them and :mod:`ranklab.engines.devices` chooses. Standard library only.
+A new backend is one more record in :data:`BACKENDS`; another kind of device is counted in :mod:`.gpus`. stdlib only.
 """
 
 from __future__ import annotations
