@@ -32,7 +32,7 @@ class NoHosts(WorldError):
 
 
 class StartLost(RanklabError):
-    """Another program took a port before the process that it was chosen for; starting again helps."""
+    """A start lost a port to another program, or a connection; starting again helps."""
 
 
 class RankError(RanklabError):

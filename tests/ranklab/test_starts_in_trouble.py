@@ -19,7 +19,7 @@ from support import eventually, processes_of, stopwatch
 
 import ranklab
 from ranklab.cells import recovery
-from ranklab.engines import choice, network, processes
+from ranklab.engines import choice, greeting, network, processes
 from ranklab.engines.processes import Processes
 from ranklab.errors import RanklabError, WorldError
 
@@ -212,6 +212,22 @@ def test_a_port_that_another_program_takes_while_ranks_recover(two, thief):
     assert len(thief) == 1
     assert two.master_port != thief[0]
     run(two, FIRST_ALL_REDUCE)
+
+
+def test_ranks_that_come_up_and_never_answer_cost_a_second_start(monkeypatch):
+    greet_all, attempts = processes.greet_all, []
+
+    def stop_one_first(client, ranks, may_still_come, pids):
+        attempts.append(pids)
+        if len(attempts) == 1:
+            os.kill(pids[-1], signal.SIGSTOP)
+        greet_all(client, ranks, may_still_come, pids)
+
+    monkeypatch.setattr(processes, "greet_all", stop_one_first)
+    monkeypatch.setattr(greeting, "UNHEARD", 3.0)
+    with ranklab.start(2) as world:
+        run(world.processes, FIRST_ALL_REDUCE)
+    assert len(attempts) == 2
 
 
 def test_a_scheduler_that_dies_while_it_starts_costs_a_second_start(monkeypatch):

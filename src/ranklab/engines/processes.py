@@ -161,12 +161,12 @@ class Processes:
 
     def _await(self, ranks: list[int], progress: Progress, doing: str) -> None:
         """Wait until the controller has admitted these ranks."""
-        late = overdue(START_TIMEOUT, [self._controller.pid, *map(self.pid, ranks)])
+        late = overdue(START_TIMEOUT, pids := [self._controller.pid, *map(self.pid, ranks)])
         while not set(ranks) <= set(self.client.ids):
             self._may_still_come(ranks, late)
             progress.now(f"{doing}: {len(self.client.ids)} of {self.size} up")
             time.sleep(POLL)
-        greet_all(self.client, ranks, lambda: self._may_still_come(ranks, late))
+        greet_all(self.client, ranks, lambda: self._may_still_come(ranks, late), pids)
 
     def _may_still_come(self, ranks: list[int], late: Callable[[], bool]) -> None:
         """Raise where waiting for these ranks has become useless."""
