@@ -75,7 +75,7 @@ bench: environment ## Measure the helper against torchrun, mp.spawn and stock ip
 check: environment ## Lint code and chapters, and look for leaks in chapters, files and built pages; with CH=path in that chapter.
 	@exec $(RUN) -m bookkit check $(CH)
 
-doctor: environment ## Say whether this machine is ready for the book, and how to mend what is not.
+doctor: environment ## Say whether this machine is ready for the book, and how to fix what is not.
 	@exec $(RUN) -m ranklab doctor
 
 clean: ## Remove what was built and the caches; with ALL=1 also .venv.

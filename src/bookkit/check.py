@@ -100,8 +100,8 @@ def tracked_files(root):
             cwd=root, capture_output=True, text=True,
         )  # fmt: skip
         if listed.returncode:
-            mend = "mend this, for no file outside the book was searched for leaks"
-            yield Finding(".git", "git", f"git failed ({' '.join(listed.stderr.split())})", mend)
+            fix = "fix this, for no file outside the book was searched for leaks"
+            yield Finding(".git", "git", f"git failed ({' '.join(listed.stderr.split())})", fix)
         names = filter(None, listed.stdout.split("\0"))
     else:
         names = _unbuilt(root)
@@ -138,4 +138,4 @@ def _scan(path, title):
         line = leaks.plain(line)
         for pattern in PUBLISHED:
             for found in pattern.find(line):
-                yield Finding(f"{title}:{number}", "leak", f"{pattern.name} ({found})", pattern.mend)
+                yield Finding(f"{title}:{number}", "leak", f"{pattern.name} ({found})", pattern.fix)

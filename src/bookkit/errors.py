@@ -12,7 +12,7 @@ def count(number, noun, plural=None):
 
 
 class BookError(Exception):
-    """Something an author can mend; its text is the sentence to show."""
+    """Something an author can fix; its text is the sentence to show."""
 
 
 class ChapterError(BookError):

@@ -200,6 +200,6 @@ async def _run_cells(client, notebook, title, advance):
         failed = any(reply["content"]["status"] == "error" for reply in replies)
         notebook.cells[index] = cell  # nbclient puts there what it ran
         if EXPECTED_ERROR in tags(running) and not failed:
-            reason = f"is tagged {EXPECTED_ERROR} but raised nothing; mend the cell or remove the tag"
+            reason = f"is tagged {EXPECTED_ERROR} but raised nothing; fix the cell or remove the tag"
             raise ChapterError(title, reason, **where)
         advance(number)

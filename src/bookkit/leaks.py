@@ -17,15 +17,15 @@ class Pattern:
 
     name: str
     expression: re.Pattern
-    mend: str
+    fix: str
 
     def find(self, text):
         """The distinct pieces of ``text`` that match, in order."""
         return list(dict.fromkeys(match[0] for match in self.expression.finditer(text)))
 
 
-def _pattern(name, expression, mend):
-    return Pattern(name, re.compile(expression), mend)
+def _pattern(name, expression, fix):
+    return Pattern(name, re.compile(expression), fix)
 
 
 PATH = _pattern(

@@ -78,15 +78,15 @@ def formatted(notebook, root, title):
     disguised = _disguised(notebook)
     for item in _complaints(["check", "--select", "I", *STDIN], root, disguised):
         if item["code"] == SYNTAX:
-            rule, found, mend = _words(item, root)
-            raise BookError(str(Finding(f"{title}, {cell_name(notebook, item['cell'] - 1)}", rule, found, mend)))
+            rule, found, fix = _words(item, root)
+            raise BookError(str(Finding(f"{title}, {cell_name(notebook, item['cell'] - 1)}", rule, found, fix)))
     imports = _ruff(["check", "--fix-only", "--select", "I", *STDIN], root, disguised)
     result = copy.deepcopy(notebook)
     cells = rejoin_lines(nbformat.from_dict(json.loads(_ruff(["format", *STDIN], root, imports)))).cells
-    for cell, mended in zip(result.cells, cells, strict=True):
+    for cell, fixed in zip(result.cells, cells, strict=True):
         if cell.cell_type == "code":
             first = PX.match(cell.source)
-            cell.source = first[0] + mended.source.removeprefix(KNOWN) if first else mended.source
+            cell.source = first[0] + fixed.source.removeprefix(KNOWN) if first else fixed.source
     return result
 
 
@@ -100,13 +100,13 @@ def _disguised(notebook):
 
 
 def _words(complaint, root):
-    """A complaint of ``ruff check`` as rule, what was found and how to mend it."""
+    """A complaint of ``ruff check`` as rule, what was found and how to fix it."""
     code = complaint["code"]
     if code == SYNTAX:
         return code, complaint["message"], f"correct line {complaint['location']['row']}, which Python cannot read"
-    fix = complaint.get("fix") or {}
-    mend = fix.get("message") or f"see `{_named(root)} rule {code}`"
-    return code, complaint["message"], mend[0].lower() + mend[1:]
+    offered = complaint.get("fix") or {}
+    fix = offered.get("message") or f"see `{_named(root)} rule {code}`"
+    return code, complaint["message"], fix[0].lower() + fix[1:]
 
 
 def _unformatted(place, command):

@@ -1,6 +1,6 @@
 """The rules of a chapter. A rule is one function: it gets a chapter and yields what breaks it.
 
-To add one, write the function, give it ``@rule("name", "how to mend it")``, and add its test.
+To add one, write the function, give it ``@rule("name", "how to fix it")``, and add its test.
 """
 
 import re
@@ -28,11 +28,11 @@ def examine(chapter):
     """All findings of one chapter, rule by rule."""
     findings = []
     for item in RULES:
-        for index, found, *mend in item.look(chapter):
+        for index, found, *fix in item.look(chapter):
             where = chapter.title
             if index is not None:
                 where += f", {cell_name(chapter.notebook, index)}"
-            findings.append(Finding(where, item.name, found, *(mend or [item.mend])))
+            findings.append(Finding(where, item.name, found, *(fix or [item.fix])))
     return findings
 
 
@@ -58,7 +58,7 @@ def unexecuted(chapter):
             yield index, f"its count is {cell.execution_count}, not {number}"
 
 
-@rule("stderr", "mend what warns; nothing printed to stderr is stored")
+@rule("stderr", "fix what warns; nothing printed to stderr is stored")
 def stderr(chapter):
     """No warnings: they differ between machines and teach readers to look away."""
     for index, _, cell in chapter.code:
@@ -88,11 +88,11 @@ def leaked(chapter):
     for index, cell in enumerate(chapter.notebook.cells):
         for pattern in (leaks.PATH, *leaks.SECRETS):
             for found in pattern.find(leaks.plain(cell.source)):
-                yield index, f"{pattern.name} in its source ({found})", pattern.mend
+                yield index, f"{pattern.name} in its source ({found})", pattern.fix
     for index, _, text, _ in chapter.outputs:
         for pattern in (leaks.PATH, *leaks.SECRETS):
             for found in pattern.find(text):
-                yield index, f"{pattern.name} in its output ({found})", pattern.mend
+                yield index, f"{pattern.name} in its output ({found})", pattern.fix
 
 
 @rule("names", "leave the name out of what is printed")
@@ -113,10 +113,10 @@ def one_run(chapter):
     for index, _, _, seen in chapter.outputs:
         for pattern in leaks.ONE_RUN:
             for found in pattern.find(seen):
-                yield index, f"{pattern.name} in its output ({found})", pattern.mend
+                yield index, f"{pattern.name} in its output ({found})", pattern.fix
 
 
-@rule("timing", leaks.TIMING.mend)
+@rule("timing", leaks.TIMING.fix)
 def timing(chapter):
     """A measured time is not text that is compared."""
     for index, cell, _, seen in chapter.outputs:

@@ -10,7 +10,7 @@ from pathlib import Path
 from bookkit.errors import BookError
 from bookkit.rulebook import Finding
 
-MEND = "let the code and its types say the same"
+FIX = "let the code and its types say the same"
 
 
 def check_types(root):
@@ -25,7 +25,7 @@ def check_types(root):
         raise BookError(f"mypy failed: {done.stderr.strip() or done.stdout.strip()}")
     complaints = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     return [
-        Finding(f"{item['file']}:{item['line']}", item["code"] or "types", item["message"], item["hint"] or MEND)
+        Finding(f"{item['file']}:{item['line']}", item["code"] or "types", item["message"], item["hint"] or FIX)
         for item in complaints
         if item["severity"] == "error"
     ]

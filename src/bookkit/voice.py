@@ -54,7 +54,7 @@ def is_revised(chapter):
     return chapter.path.stem not in UNREVISED
 
 
-def revised(name, mend):
+def revised(name, fix):
     """Enter a rule that asks nothing of chapters that are not revised."""
 
     def enter(look):
@@ -63,7 +63,7 @@ def revised(name, mend):
                 yield from look(chapter)
 
         look_at_revised.__doc__ = look.__doc__
-        rule(name, mend)(look_at_revised)
+        rule(name, fix)(look_at_revised)
         return look
 
     return enter

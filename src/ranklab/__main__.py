@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def told(findings: list[Finding]) -> str:
-    """Return findings as text, a line each, with the mend below.
+    """Return findings as text, a line each, with the fix below.
 
     Args:
         findings: of :func:`ranklab.doctor.examine`.
@@ -47,8 +47,8 @@ def told(findings: list[Finding]) -> str:
     lines = []
     for finding in findings:
         lines.append(f"{MARKS[finding.state]}  {finding.check:<{width}}  {finding.said}")
-        if finding.mend:
-            lines.append(f"{'':{width + 4}}  → {finding.mend}")
+        if finding.fix:
+            lines.append(f"{'':{width + 4}}  → {finding.fix}")
     problems = sum(finding.state == PROBLEM for finding in findings)
     warnings = sum(finding.state not in (OK, PROBLEM) for finding in findings)
     verdict = "Ready for every chapter." if not problems else "Some chapters would fail."

@@ -1,4 +1,4 @@
-"""Is this machine ready? Every check with its finding and its mend; ``python -m ranklab doctor`` prints them.
+"""Is this machine ready? Every check with its finding and its fix; ``python -m ranklab doctor`` prints them.
 
 The checks that talk run in processes of their own under a deadline, so the doctor comes back within half a minute
 whatever is broken; on a machine with GPUs, or whose processors others take, within a minute and a half.
@@ -144,8 +144,8 @@ def _all_reduce(backend: Backend, size: int, shared: bool = False) -> Finding:
     if trial.busy:
         return Finding(name, WARNING, f"{what} {trial.problem}", LOOK_AGAIN)
     if trial.problem:
-        mend = backend.try_sharing if shared else backend.try_next
-        return Finding(name, PROBLEM, f"{what} failed: {trial.problem}", mend)
+        fix = backend.try_sharing if shared else backend.try_next
+        return Finding(name, PROBLEM, f"{what} failed: {trial.problem}", fix)
     return Finding(name, OK, f"{what} gives the exact numbers.")
 
 
@@ -158,7 +158,7 @@ def _ranks() -> Finding:
     if trial.busy:
         return Finding("ranks", WARNING, f"starting two {trial.problem}", LOOK_AGAIN)
     if trial.problem:
-        return Finding("ranks", PROBLEM, f"do not start: {trial.problem}", "Mend the problems above, then look again.")
+        return Finding("ranks", PROBLEM, f"do not start: {trial.problem}", "Fix the problems above, then look again.")
     return Finding("ranks", OK, f"two start, answer and stop ({choose_launcher(None)[0]}).")
 
 
@@ -188,8 +188,8 @@ def _hosts() -> Finding:
     try:
         lab = Lab(2)
     except NoHosts as why:
-        mend = f" To allow them: {why.mend}." if why.mend else ""
-        return Finding("hosts", WARNING, why.reason, f"link= does without hosts.{mend}")
+        fix = f" To allow them: {why.fix}." if why.fix else ""
+        return Finding("hosts", WARNING, why.reason, f"link= does without hosts.{fix}")
     knock = "import socket, sys; sys.exit(socket.socket().connect_ex((sys.argv[1], 9)) != int(sys.argv[2]))"
     with lab:
         # Nobody listens there: to be refused is to be heard.
@@ -216,8 +216,8 @@ def _shared_memory() -> Finding:
         return Finding("/dev/shm", OK, f"is not there; {ON_CPUS.title} does not need it.")
     total = shutil.disk_usage(folder).total >> 20
     if total < SHARED_MB:
-        mend = f"Data loaders with workers, and {ON_GPUS.title}, may fail: docker run --shm-size=1g."
-        return Finding("/dev/shm", WARNING, f"holds {total} MB only.", mend)
+        fix = f"Data loaders with workers, and {ON_GPUS.title}, may fail: docker run --shm-size=1g."
+        return Finding("/dev/shm", WARNING, f"holds {total} MB only.", fix)
     return Finding("/dev/shm", OK, f"holds {total} MB.")
 
 
@@ -258,8 +258,8 @@ def _home() -> Finding:
     home = Path.home()
     if home.is_dir() and os.access(home, os.W_OK):
         return Finding("home folder", OK, "can be written to.")
-    mend = "Ranks do without; Jupyter and matplotlib take JUPYTER_DATA_DIR and MPLCONFIGDIR."
-    return Finding("home folder", WARNING, "cannot be written to.", mend)
+    fix = "Ranks do without; Jupyter and matplotlib take JUPYTER_DATA_DIR and MPLCONFIGDIR."
+    return Finding("home folder", WARNING, "cannot be written to.", fix)
 
 
 def _leftovers() -> Finding:

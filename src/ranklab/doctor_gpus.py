@@ -60,8 +60,8 @@ def _users(count: int, users: Sequence[User], ours: Sequence[psutil.Process]) ->
         return Finding("GPUs", OK, f"none visible: the ranks use the CPU and {ON_CPUS.title}.")
     said = f"{count} visible, used by {_count(len(users), 'process', 'processes')}"
     if ours:
-        mend = "world.stop() in their notebooks frees what they hold; `nvidia-smi` shows whose the others are."
-        return Finding("GPUs", WARNING, f"{said}; {_count(len(ours), 'rank')} of your own notebooks among them.", mend)
+        fix = "world.stop() in their notebooks frees what they hold; `nvidia-smi` shows whose the others are."
+        return Finding("GPUs", WARNING, f"{said}; {_count(len(ours), 'rank')} of your own notebooks among them.", fix)
     if users:
         return Finding("GPUs", WARNING, f"{said}.", "Their memory is not yours: `nvidia-smi` shows whose they are.")
     return Finding("GPUs", OK, f"{said}.")
@@ -87,8 +87,8 @@ def _mask(cards: Sequence[Card], names: Sequence[str]) -> list[Finding]:
     said = f"{VISIBLE} shows {len(names)} of {_count(len(cards), 'GPU')}"
     hidden = not shown.strip() or asked[0].startswith("-")
     if len(set(asked)) < len(asked):  # then CUDA shows none
-        mend = f'Name each once; backend="{ON_GPUS.name}" lets ranks share one.'
-        return [Finding("visible", WARNING, f"{VISIBLE} names a GPU twice.", mend)]
+        fix = f'Name each once; backend="{ON_GPUS.name}" lets ranks share one.'
+        return [Finding("visible", WARNING, f"{VISIBLE} names a GPU twice.", fix)]
     if len(names) < len(asked) and not hidden:
         wrong = f"; its entry {len(names) + 1} names none, and CUDA reads no further."
         return [Finding("visible", WARNING, said + wrong, f"Correct it: `nvidia-smi -L` lists them from 0. {HIDE}.")]
@@ -101,12 +101,12 @@ def _parts(cards: Sequence[Card]) -> list[Finding]:
     if not cut:
         return []
     told = ", ".join(f"GPU {number} into {_count(parts, 'part')}" for number, parts in cut.items())
-    mend = (
+    fix = (
         f'`{VISIBLE}=MIG-…` chooses one (`nvidia-smi -L` names them), and backend="{ON_GPUS.name}" lets ranks share '
         "it. Who runs this machine joins them again: nvidia-smi -mig 0."
     )
     said = f"cut: {told}. A process sees one part, and parts do not reach each other's memory."
-    return [Finding("MIG", WARNING, said, mend)]
+    return [Finding("MIG", WARNING, said, fix)]
 
 
 def _joined(shown: Sequence[int]) -> list[Finding]:
@@ -118,8 +118,8 @@ def _joined(shown: Sequence[int]) -> list[Finding]:
     if not told:
         return [Finding("topology", OK, "nvidia-smi does not tell here how the GPUs are joined.")]
     near = ",".join(map(str, nvidia_smi.neighbours(ways, shown)))
-    mend = f"Ranks that talk most belong where NVLink is: `{VISIBLE}={near}`, for example." if near else ""
-    return [Finding("topology", OK, f"{len(shown)} GPUs: {told}", mend)]
+    fix = f"Ranks that talk most belong where NVLink is: `{VISIBLE}={near}`, for example." if near else ""
+    return [Finding("topology", OK, f"{len(shown)} GPUs: {told}", fix)]
 
 
 def _torch(count: int) -> list[Finding]:
@@ -138,27 +138,27 @@ def _driver(looked: seen.Seen) -> Finding | None:
     if not looked.cuda:
         if looked.problem:
             return Finding("CUDA", PROBLEM, f"torch could not be asked: {looked.problem}.", "Does `import torch` work?")
-        mend = f"Install the torch with CUDA (pytorch.org names the command). {HIDE}, and the book uses the CPU."
-        return Finding("CUDA", PROBLEM, "this torch was built for CPUs alone, and the machine shows GPUs.", mend)
+        fix = f"Install the torch with CUDA (pytorch.org names the command). {HIDE}, and the book uses the CPU."
+        return Finding("CUDA", PROBLEM, "this torch was built for CPUs alone, and the machine shows GPUs.", fix)
     if _major(looked.driver) < _major(looked.cuda):
-        mend = (
+        fix = (
             f"Update the driver, or install a torch that was built with CUDA {_major(looked.driver)} (pytorch.org has "
             f"the older commands). {HIDE}, and the book uses the CPU."
         )
         knows = f"knows CUDA {looked.driver}" if looked.driver else "does not answer"
         said = f"torch was built with CUDA {looked.cuda}, and the driver {knows}."
-        return Finding("CUDA", PROBLEM, said, mend if looked.driver else DRIVER_MEND)
+        return Finding("CUDA", PROBLEM, said, fix if looked.driver else DRIVER_MEND)
     return None
 
 
 def _seen(looked: seen.Seen, count: int) -> Finding | None:
     if looked.problem:
-        mend = f"A GPU that this torch has no code for, or that others fill, is left out by {VISIBLE}."
-        return Finding("CUDA", PROBLEM, f"torch cannot compute on {looked.problem}.", mend)
+        fix = f"A GPU that this torch has no code for, or that others fill, is left out by {VISIBLE}."
+        return Finding("CUDA", PROBLEM, f"torch cannot compute on {looked.problem}.", fix)
     if len(looked.names) < count:
         said = f"nvidia-smi shows {_count(count, 'GPU')}, and torch sees {len(looked.names)}."
-        mend = "Parts of a GPU (MIG) are seen one at a time; else look for the reason with `nvidia-smi` and `dmesg`."
-        return Finding("CUDA", PROBLEM, said, f"{mend} `{VISIBLE}` names those to use.")
+        fix = "Parts of a GPU (MIG) are seen one at a time; else look for the reason with `nvidia-smi` and `dmesg`."
+        return Finding("CUDA", PROBLEM, said, f"{fix} `{VISIBLE}` names those to use.")
     return None
 
 
@@ -171,12 +171,12 @@ def _peers(looked: seen.Seen) -> list[Finding]:
         return [Finding("peer access", OK, f"each of the {count} GPUs reaches the memory of the others.")]
     pairs = count * (count - 1) // 2
     said = f"{len(looked.apart)} of {_count(pairs, 'pair')} of GPUs {'do' if looked.apart[1:] else 'does'} not have it"
-    mend = (
+    fix = (
         "Nothing fails, and what these say to each other takes longer. Cards for gaming lack it; on a server the "
         "reason is mostly PCIe's ACS or a virtual machine: ask who runs it."
     )
     said = f"{said}: {ON_GPUS.title} goes through the machine's memory there."
-    return [Finding("peer access", WARNING, said, mend)]
+    return [Finding("peer access", WARNING, said, fix)]
 
 
 def _major(version: str) -> int:

@@ -23,12 +23,12 @@ class NoHosts(WorldError):
 
     Args:
         reason: why, a sentence.
-        mend: what to do to allow them, "" where nothing can be done.
+        fix: what to do to allow them, "" where nothing can be done.
     """
 
-    def __init__(self, reason: str, mend: str = "") -> None:
-        super().__init__(f"{reason} To allow them: {mend}." if mend else reason)
-        self.reason, self.mend = reason, mend
+    def __init__(self, reason: str, fix: str = "") -> None:
+        super().__init__(f"{reason} To allow them: {fix}." if fix else reason)
+        self.reason, self.fix = reason, fix
 
 
 class StartLost(RanklabError):

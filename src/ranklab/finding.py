@@ -16,10 +16,10 @@ class Finding:
         check: what was looked at.
         state: "ok", "warning" (chapters run) or "problem" (a chapter would fail).
         said: what is the case, one sentence.
-        mend: what to do, "" where nothing is to be done.
+        fix: what to do, "" where nothing is to be done.
     """
 
     check: str
     state: str
     said: str
-    mend: str = ""
+    fix: str = ""

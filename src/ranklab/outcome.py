@@ -68,7 +68,7 @@ class CellOutcome:
         headline: what went wrong first, in one sentence; "" where nothing did.
         warning: what is wrong with a cell that came to its end.
         cause: the likely cause, one sentence.
-        mend: what to do about the cause, one sentence.
+        fix: what to do about the cause, one sentence.
         advice: what state the ranks are in now.
         details: what the report folds away, with the ranks that it is true of.
         torchs_log: what torch's own log says, folded away too, with the ranks that wrote it.
@@ -79,7 +79,7 @@ class CellOutcome:
     headline: str = ""
     warning: str = ""
     cause: str = ""
-    mend: str = ""
+    fix: str = ""
     advice: str = ""
     details: list[tuple[list[int], str]] = field(default_factory=list)
     torchs_log: list[tuple[list[int], str]] = field(default_factory=list)

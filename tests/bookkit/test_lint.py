@@ -57,11 +57,11 @@ def test_formatting_a_chapter_keeps_its_magics_and_outputs(tmp_path, make):
 
 
 def test_a_mend_of_the_format_can_be_typed_in_any_shell(tmp_path, complaints):
-    assert complaints("f( 1 )  # noqa: F821")[0].mend == "run `make record CH=chapter.ipynb`"
+    assert complaints("f( 1 )  # noqa: F821")[0].fix == "run `make record CH=chapter.ipynb`"
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "a.py").write_text('"""A."""\nprint( 1 )\n')
     (finding,) = lint_code(tmp_path)
-    command = finding.mend.removeprefix("run `").removesuffix("`")
+    command = finding.fix.removeprefix("run `").removesuffix("`")
     subprocess.run(command.split(), cwd=tmp_path, env={}, check=True)
     assert lint_code(tmp_path) == []
 
@@ -69,7 +69,7 @@ def test_a_mend_of_the_format_can_be_typed_in_any_shell(tmp_path, complaints):
 def test_a_syntax_error_in_a_chapter_is_a_finding(complaints):
     (finding,) = complaints("%%px\nx = (1 +")
     assert (finding.place, finding.rule) == ("chapter.ipynb, cell [1]", "invalid-syntax")
-    assert "line 2" in finding.mend
+    assert "line 2" in finding.fix
 
 
 def test_a_syntax_error_in_code_is_a_finding_and_leaves_no_cache(tmp_path):

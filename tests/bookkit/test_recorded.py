@@ -221,9 +221,9 @@ def test_check_lists_what_waits_for_a_gpu_and_finds_nothing_wrong(book, make, ca
     assert examine(opened) == []
     report([opened], [])
     told = capsys.readouterr().out
-    mend = "It needs a GPU: `make record GPU=1 CH=chapter` where there is one.\n"
-    assert f"chapter.ipynb, cell [5]: changed since it was recorded. {mend}" in told
-    assert f"chapter.ipynb, cell [6]: not recorded yet. {mend}" in told
+    fix = "It needs a GPU: `make record GPU=1 CH=chapter` where there is one.\n"
+    assert f"chapter.ipynb, cell [5]: changed since it was recorded. {fix}" in told
+    assert f"chapter.ipynb, cell [6]: not recorded yet. {fix}" in told
     assert told.endswith("1 chapter, 6 cells, 0 findings, 2 cells to record on a GPU\n")
 
 

@@ -50,7 +50,7 @@ def test_a_clean_chapter_passes_every_rule(findings):
 
 
 def test_every_rule_says_why_and_how_to_mend():
-    assert all(rule.look.__doc__ and rule.mend for rule in rules.RULES)
+    assert all(rule.look.__doc__ and rule.fix for rule in rules.RULES)
     assert len({rule.name for rule in rules.RULES}) == len(rules.RULES)
 
 

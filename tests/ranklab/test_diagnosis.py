@@ -60,14 +60,14 @@ def test_of_a_chain_of_waiting_ranks_the_end_is_told():
     ranks = [stuck(rank, "torch.distributed.recv", peers={"src": (rank - 1) % 4}) for rank in (0, 3)]
     found = diagnosis.find([*ranks, RankOutcome(2, state="done")])
     assert found.sentence == "rank 3 receives from rank 2, which sends nothing and has finished the cell."
-    assert found.mend == "write the matching call on rank 2."
+    assert found.fix == "write the matching call on rank 2."
 
 
 def test_a_cut_cable_explains_why_messages_do_not_come():
     ranks = [stuck(rank, "torch.distributed.all_reduce", collectives=[called(1, done=False)]) for rank in range(2)]
     found = diagnosis.find(ranks, cut=[(1, "computer2")])
     assert found.sentence == "ranks 0, 1 wait for messages, and the cable of computer2 is cut."
-    assert found.mend == "world.hosts[1].restore() puts the cable back."
+    assert found.fix == "world.hosts[1].restore() puts the cable back."
     computing = diagnosis.find([stuck(0), stuck(1)], cut=[(1, "computer2")])
     assert "cable" not in computing.sentence
 

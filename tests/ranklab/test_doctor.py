@@ -23,7 +23,7 @@ def test_this_machine_is_ready(options):
     assert run.returncode == 0, run.stdout
     if options:
         findings = json.loads(run.stdout)
-        assert {"check", "state", "said", "mend"} == set(findings[0])
+        assert {"check", "state", "said", "fix"} == set(findings[0])
         assert {"gloo", "nccl", "programs", "ranks", "memory", "host name", "leftovers"} <= {
             entry["check"] for entry in findings
         }
@@ -41,8 +41,8 @@ def test_a_problem_means_that_a_chapter_would_fail(monkeypatch):
 
 
 def test_every_finding_that_is_not_ok_has_a_mend_in_the_text():
-    text = told([Finding("a", OK, "fine."), Finding("bb", PROBLEM, "bad.", "Mend it.")])
-    assert text.splitlines()[:3] == ["ok  a   fine.", "!!  bb  bad.", "        → Mend it."]
+    text = told([Finding("a", OK, "fine."), Finding("bb", PROBLEM, "bad.", "Fix it.")])
+    assert text.splitlines()[:3] == ["ok  a   fine.", "!!  bb  bad.", "        → Fix it."]
 
 
 def test_a_name_that_does_not_resolve(monkeypatch):
@@ -51,7 +51,7 @@ def test_a_name_that_does_not_resolve(monkeypatch):
 
     monkeypatch.setattr(doctor.socket, "getaddrinfo", fail)
     finding = doctor._name()
-    assert finding.state == WARNING and "/etc/hosts" in finding.mend
+    assert finding.state == WARNING and "/etc/hosts" in finding.fix
 
 
 def test_hosts_that_this_machine_forbids_are_a_warning_with_the_mend(monkeypatch):
@@ -62,7 +62,7 @@ def test_hosts_that_this_machine_forbids_are_a_warning_with_the_mend(monkeypatch
     finding = doctor._hosts()
     assert finding.state == WARNING
     assert finding.said == "This machine allows no network namespaces (no)."
-    assert finding.mend == "link= does without hosts. To allow them: sudo sysctl something=1."
+    assert finding.fix == "link= does without hosts. To allow them: sudo sysctl something=1."
 
 
 def test_too_little_memory(monkeypatch):
@@ -75,7 +75,7 @@ def test_a_small_shared_memory(monkeypatch):
         total = 64 << 20
 
     monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: Usage)
-    assert "--shm-size" in doctor._shared_memory().mend
+    assert "--shm-size" in doctor._shared_memory().fix
 
 
 def test_an_all_reduce_that_does_not_come_back_ends_at_the_deadline(monkeypatch):
@@ -102,7 +102,7 @@ def test_a_busy_machine_has_no_firewall(monkeypatch, check, said):
     monkeypatch.setattr(doctor, "finish", lambda *_: Trial(BUSY, busy=True))
     finding = check()
     assert (finding.state, finding.said) == (WARNING, said)
-    assert finding.mend == "Look again when the machine has time; `top` shows what runs."
+    assert finding.fix == "Look again when the machine has time; `top` shows what runs."
 
 
 def test_programs_that_cells_run_are_looked_for(monkeypatch, tmp_path):
@@ -112,7 +112,7 @@ def test_programs_that_cells_run_are_looked_for(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     finding = doctor._programs()
     assert finding.state == WARNING and "ping" in finding.said and "cells that ping" in finding.said
-    assert finding.mend.startswith("sudo apt install ") and "iputils-ping" in finding.mend
+    assert finding.fix.startswith("sudo apt install ") and "iputils-ping" in finding.fix
     assert "chromium" not in finding.said  # no cell runs it
 
 

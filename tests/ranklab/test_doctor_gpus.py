@@ -61,7 +61,7 @@ def test_without_a_driver_nothing_is_started_and_one_line_is_said(monkeypatch, t
 def test_a_driver_without_gpus_says_why(machine):
     found = machine("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\nMore.\n")
     assert list(found) == ["GPUs"] and found["GPUs"].state == OK
-    assert "couldn't communicate with the NVIDIA driver" in found["GPUs"].said and "restart" in found["GPUs"].mend
+    assert "couldn't communicate with the NVIDIA driver" in found["GPUs"].said and "restart" in found["GPUs"].fix
 
 
 def test_a_driver_that_hangs_is_told(machine, monkeypatch):
@@ -97,18 +97,18 @@ def test_several_gpus(machine, count, ways, said):
     found = machine(listing(count), ways=ways)
     assert list(found) == ["GPUs", "topology", "CUDA", "peer access"]
     assert {finding.state for finding in found.values()} == {OK}
-    assert found["topology"].said == said and not found["topology"].mend
+    assert found["topology"].said == said and not found["topology"].fix
     assert found["peer access"].said == f"each of the {count} GPUs reaches the memory of the others."
 
 
 def test_gpus_that_belong_together_are_named(machine):
     found = machine(listing(4), ways=PAIRS)
-    assert "`CUDA_VISIBLE_DEVICES=0,1`" in found["topology"].mend
+    assert "`CUDA_VISIBLE_DEVICES=0,1`" in found["topology"].fix
 
 
 def test_gpus_that_do_not_reach_each_other(machine):
     found = machine(listing(2), ways=TWO_SYS, torch=good(2, apart=((0, 1),)))
-    assert found["peer access"].state == WARNING and "ACS" in found["peer access"].mend
+    assert found["peer access"].state == WARNING and "ACS" in found["peer access"].fix
     assert found["peer access"].said == (
         "1 of 1 pair of GPUs does not have it: NCCL goes through the machine's memory there."
     )
@@ -117,7 +117,7 @@ def test_gpus_that_do_not_reach_each_other(machine):
 def test_parts_of_a_gpu(machine):
     found = machine(CUT, ways=TWO_PIX, torch=good(1))
     assert found["MIG"].state == WARNING and "GPU 0 into 2 parts" in found["MIG"].said
-    assert "CUDA_VISIBLE_DEVICES=MIG-" in found["MIG"].mend
+    assert "CUDA_VISIBLE_DEVICES=MIG-" in found["MIG"].fix
     assert found["CUDA"].state == PROBLEM and found["CUDA"].said == "nvidia-smi shows 2 GPUs, and torch sees 1."
 
 
@@ -142,7 +142,7 @@ def test_one_part_is_chosen(machine):
 def test_masks(machine, mask, state, said):
     found = machine(listing(8), mask=mask, ways=ALL_NVLINK)
     assert (found["visible"].state, found["visible"].said) == (state, f"CUDA_VISIBLE_DEVICES {said}")
-    assert found["visible"].mend or state == OK
+    assert found["visible"].fix or state == OK
     if "shows 0" in said:
         assert list(found) == ["GPUs", "visible"] and found["GPUs"].said.startswith("none visible")
     if mask == "4,5":
@@ -150,7 +150,7 @@ def test_masks(machine, mask, state, said):
 
 
 @pytest.mark.parametrize(
-    ("torch", "said", "mend"),
+    ("torch", "said", "fix"),
     [
         (Seen("2.13.0+cpu"), "this torch was built for CPUs alone, and the machine shows GPUs.", "torch with CUDA"),
         (
@@ -168,10 +168,10 @@ def test_masks(machine, mask, state, said):
     ],
     ids=["CPU build", "old driver", "no driver", "old GPU", "broken torch"],
 )
-def test_a_torch_that_cannot_compute_on_gpus(machine, torch, said, mend):
+def test_a_torch_that_cannot_compute_on_gpus(machine, torch, said, fix):
     finding = machine(listing(1), torch=torch)["CUDA"]
     assert (finding.state, finding.said) == (PROBLEM, said)
-    assert mend in finding.mend
+    assert fix in finding.fix
 
 
 def test_a_driver_of_an_earlier_minor_version_will_do(machine):
@@ -184,9 +184,9 @@ def test_processes_that_hold_gpu_memory(machine, monkeypatch):
     gone, alive = [SimpleNamespace(pid=12)], [SimpleNamespace(pid=13)]
     monkeypatch.setattr(leftovers, "on_gpus", lambda pids: (gone, alive) if pids == {12, 13} else None)
     found = machine(listing(1), users="12, 500\n13, 20\n")
-    assert "1 rank of your own notebooks" in found["GPUs"].said and "world.stop()" in found["GPUs"].mend
+    assert "1 rank of your own notebooks" in found["GPUs"].said and "world.stop()" in found["GPUs"].fix
     assert found["GPU leftovers"].said == "1 process of a notebook that has gone holds 500 MB of GPU memory."
-    assert found["GPU leftovers"].mend == "ranklab.start() ends them."
+    assert found["GPU leftovers"].fix == "ranklab.start() ends them."
 
 
 def test_leftovers_on_a_gpu_are_found_by_their_number_or_by_what_they_have_open(monkeypatch):
@@ -232,7 +232,7 @@ def test_a_shared_gpu_that_fails_has_a_mend_of_its_own(monkeypatch):
     monkeypatch.setattr(doctor.subprocess, "Popen", lambda *_, **__: None)
     monkeypatch.setattr(doctor, "finish", lambda *_: Trial("CUDA out of memory."))
     finding = doctor._all_reduce(ON_GPUS, 2, shared=True)
-    assert finding.state == PROBLEM and finding.mend == ON_GPUS.try_sharing
+    assert finding.state == PROBLEM and finding.fix == ON_GPUS.try_sharing
 
 
 def test_a_check_of_gpus_that_breaks_is_named():
@@ -261,7 +261,7 @@ def test_what_torch_says_travels_as_a_line(monkeypatch):
 def test_a_busy_machine_has_no_broken_torch(machine):
     finding = machine(listing(1), torch=Seen(problem="did not finish; the machine is busy", busy=True))["CUDA"]
     assert (finding.state, finding.said) == (WARNING, "torch did not finish; the machine is busy.")
-    assert "top" in finding.mend
+    assert "top" in finding.fix
 
 
 def test_what_a_torch_for_cpus_says():

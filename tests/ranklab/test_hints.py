@@ -15,24 +15,24 @@ cpu_only = pytest.mark.skipif(torch.backends.cuda.is_built(), reason="this torch
 
 @cpu_only
 @pytest.mark.parametrize(
-    ("cell", "cause", "mend"),
+    ("cell", "cause", "fix"),
     [
-        ("torch.cuda.set_device(0)", NO_CUDA, f"Mend: leave torch.cuda.set_device out, and {DEVICE}"),
-        ('torch.ones(1, device="cuda")', NO_CUDA, f"Mend: {DEVICE}"),
-        ("torch.nn.Linear(1, 1).cuda()", NO_CUDA, f"Mend: {DEVICE}"),
-        ("torch.cuda.Event().record()", NO_CUDA, f"Mend: {DEVICE}"),
-        ("torch.cuda.Stream()", NO_CUDA, f"Mend: {DEVICE}"),
-        ("torch.tensor([1]).pin_memory()", NO_GPU, f"Mend: {DEVICE}"),
-        ('dist.init_process_group("nccl")', NO_CUDA, "Mend: leave the backend out, dist.init_process_group(), or name"),
-        ('dist.init_process_group("cpu:gloo,cuda:nccl")', NO_CUDA, "Mend: leave the backend out"),
-        ('dist.init_process_group(device_id=torch.device("cuda", 0))', NO_CUDA, "Mend: give a device of the GPU only"),
+        ("torch.cuda.set_device(0)", NO_CUDA, f"Fix: leave torch.cuda.set_device out, and {DEVICE}"),
+        ('torch.ones(1, device="cuda")', NO_CUDA, f"Fix: {DEVICE}"),
+        ("torch.nn.Linear(1, 1).cuda()", NO_CUDA, f"Fix: {DEVICE}"),
+        ("torch.cuda.Event().record()", NO_CUDA, f"Fix: {DEVICE}"),
+        ("torch.cuda.Stream()", NO_CUDA, f"Fix: {DEVICE}"),
+        ("torch.tensor([1]).pin_memory()", NO_GPU, f"Fix: {DEVICE}"),
+        ('dist.init_process_group("nccl")', NO_CUDA, "Fix: leave the backend out, dist.init_process_group(), or name"),
+        ('dist.init_process_group("cpu:gloo,cuda:nccl")', NO_CUDA, "Fix: leave the backend out"),
+        ('dist.init_process_group(device_id=torch.device("cuda", 0))', NO_CUDA, "Fix: give a device of the GPU only"),
     ],
 )
-def test_what_needs_a_gpu_is_told_in_one_sentence_with_the_fix(notebook, cell, cause, mend):
+def test_what_needs_a_gpu_is_told_in_one_sentence_with_the_fix(notebook, cell, cause, fix):
     assert notebook.px(SETUP).error is None
     shown = notebook.px(cell)
     assert shown.text.startswith("ranks 0–3 raised "), shown.text
-    assert cause in shown.text and mend in shown.text, shown.text
+    assert cause in shown.text and fix in shown.text, shown.text
 
 
 def test_a_headline_tells_no_path_and_no_port():
@@ -52,14 +52,14 @@ def test_a_headline_tells_no_path_and_no_port():
     ],
 )
 def test_what_a_machine_with_gpus_would_say(error, cause):
-    headline, why, mend = raised.explain([RankOutcome(0, state="raised", error=error)])
+    headline, why, fix = raised.explain([RankOutcome(0, state="raised", error=error)])
     assert headline.startswith("rank 0 raised ")
     assert f"Likely cause: {why}".startswith(cause)
-    assert bool(why) == bool(mend) == ("x" not in error.partition(": ")[2])
+    assert bool(why) == bool(fix) == ("x" not in error.partition(": ")[2])
 
 
 def test_each_error_has_one_hint_and_each_sentence_ends():
     for hint in raised.HINTS:
-        assert hint.cause.endswith(".") and hint.mend.endswith("."), hint
+        assert hint.cause.endswith(".") and hint.fix.endswith("."), hint
     parts = [hint.part for hint in raised.HINTS]
     assert len(set(parts)) == len(parts)

@@ -1,4 +1,4 @@
-"""Names that resolve wrongly: what torchrun over two hosts does with them, and what mends it."""
+"""Names that resolve wrongly: what torchrun over two hosts does with them, and what fixes it."""
 
 import subprocess
 import sys

@@ -180,7 +180,7 @@ def test_all_ranks_have_called_it_and_a_queue_is_long(noted):
     states = [told(draining=True), told(draining=True), told(draining=True)]
     found = diagnosis.find([RankOutcome(rank, state="freed", seen=state) for rank, state in enumerate(states)], 3)
     assert found.sentence == "ranks 0–2 wait in all_reduce, which every rank of the group has called."
-    assert "queue" in found.cause and "--timeout" in found.mend
+    assert "queue" in found.cause and "--timeout" in found.fix
 
 
 def test_a_kernel_that_does_not_end_is_told_as_such(noted):

@@ -82,9 +82,9 @@ def test_a_device_side_assert_is_told_in_words():
     ]
     assert "0x7f" not in entry.torchs_log and "frame" not in entry.torchs_log and "/build" not in entry.torchs_log
     assert deaths.how(entry, "") == "was killed by SIGABRT."
-    cause, mend = deaths.why(entry, [entry])
+    cause, fix = deaths.why(entry, [entry])
     assert "an assertion failed in a kernel" in cause and cause.endswith("It failed at `index < size`.")
-    assert "on the CPU" in mend
+    assert "on the CPU" in fix
 
 
 def test_the_watchdog_of_a_group_that_ends_a_program_is_told():
@@ -93,7 +93,7 @@ def test_the_watchdog_of_a_group_that_ends_a_program_is_told():
 
 
 def test_errors_of_gpus_are_told_in_words():
-    for error, cause, mend in (
+    for error, cause, fix in (
         (
             "DistBackendError: NCCL error in: …, unhandled system error\nLast error:\nncclSocketInit: connecting to "
             "address with family 0 is neither AF_INET(2) nor AF_INET6(10)",
@@ -106,4 +106,4 @@ def test_errors_of_gpus_are_told_in_words():
         ("OutOfMemoryError: CUDA out of memory. Tried to allocate", "the device is full", "use a smaller"),
     ):
         told = raised.explain([RankOutcome(0, state="raised", error=error)])
-        assert cause in told[1] and mend in told[2], error
+        assert cause in told[1] and fix in told[2], error

@@ -69,10 +69,10 @@ class Panel:
         return f'<div class="rl-panel" style="{PANEL}">{"".join(parts)}</div>'
 
     def _advice(self) -> list[str]:
-        """Return cause and mend, and in what state the ranks are."""
+        """Return cause and fix, and in what state the ranks are."""
         outcome = self.outcome
         told = [f"Likely cause: {outcome.cause}"] if outcome.cause else []
-        told += [f"Mend: {outcome.mend}"] if outcome.mend else []
+        told += [f"Fix: {outcome.fix}"] if outcome.fix else []
         return [*told, outcome.advice] if outcome.advice else told
 
     def _folded(self) -> str:

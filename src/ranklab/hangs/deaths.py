@@ -48,7 +48,7 @@ def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell")
     """
     differing = mismatch.find({other.rank: other.seen for other in outcomes if other.seen})
     if differing is not None:
-        return f"{inside(differing.sentence)} {differing.cause}", differing.mend
+        return f"{inside(differing.sentence)} {differing.cause}", differing.fix
     if entry.memory:
         return entry.memory, "use a smaller tensor, batch or model, fewer ranks, or a higher limit."
     if told := sent_too_much(entry.last_words):
@@ -60,7 +60,7 @@ def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell")
         )
     for hint in (hint for backend in BACKENDS for hint in backend.deaths if hint.part in entry.last_words):
         failed = ASSERTION.search(entry.last_words)
-        return f"{hint.cause} It failed at `{failed[1]}`." if failed else hint.cause, hint.mend
+        return f"{hint.cause} It failed at `{failed[1]}`." if failed else hint.cause, hint.fix
     if uncaught := ABORT.search(entry.last_words):
         return f"compiled code ended the process: {uncaught[1].strip()}", ""
     if entry.exit_code == -signal.SIGKILL:

@@ -1,4 +1,4 @@
-"""Why ranks wait: who waits for whom, who never came, the likely cause and the mend.
+"""Why ranks wait: who waits for whom, who never came, the likely cause and the fix.
 
 Pure: reads what the ranks left behind and what their watchdogs told, and says the same on every run.
 """

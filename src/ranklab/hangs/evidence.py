@@ -23,13 +23,13 @@ class Finding:
     Attributes:
         sentence: who waits for whom.
         cause: the likely cause, one sentence.
-        mend: what to do about it, one sentence.
+        fix: what to do about it, one sentence.
         notes: a few words beside single ranks.
     """
 
     sentence: str
     cause: str = ""
-    mend: str = ""
+    fix: str = ""
     notes: dict[int, str] = field(default_factory=dict)
 
 

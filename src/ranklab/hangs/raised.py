@@ -63,14 +63,14 @@ HINTS = (
 
 
 def explain(raised: Sequence[RankOutcome]) -> tuple[str, str, str]:
-    """Return headline, cause and mend of the errors that some ranks raised, the first of them first."""
+    """Return headline, cause and fix of the errors that some ranks raised, the first of them first."""
     first, message = raised[0], first_sentence(raised[0].error)
     same = name_ranks([entry.rank for entry in raised if first_sentence(entry.error) == message])
     if first.error.startswith("SystemExit"):
         status = message.partition(": ")[2] or "0"
         return f"{same} called sys.exit({status}): a program would end here; a rank stays.", "", ""
     hint = next((hint for hint in HINTS if hint.part in first.error), Hint("", "", ""))
-    return f"{same} raised {message}", hint.cause, hint.mend
+    return f"{same} raised {message}", hint.cause, hint.fix
 
 
 def first_sentence(error: str) -> str:

@@ -53,13 +53,13 @@ def summarise(
         result.headline = f"rank {died[0].rank} {deaths.how(died[0], cell)}"
         for entry in died:
             entry.note = deaths.how(entry, cell)
-        result.cause, result.mend = deaths.why(died[0], outcomes, what)
+        result.cause, result.fix = deaths.why(died[0], outcomes, what)
     elif errors:
-        result.headline, result.cause, result.mend = raised.explain(errors)
+        result.headline, result.cause, result.fix = raised.explain(errors)
     elif found is not None:
         when = "You stopped the cell: " if reason == "interrupted" else f"After {timeout:g} s: "
         result.headline = when + inside(found.sentence)
-        result.cause, result.mend = found.cause, found.mend
+        result.cause, result.fix = found.cause, found.fix
     elif reason == "interrupted":
         result.headline = f"You stopped {name_ranks([entry.rank for entry in outcomes])}."
     if found is not None:
@@ -81,7 +81,7 @@ def warn(outcome: CellOutcome, seen: dict[int, RankState]) -> None:
     found = mismatch.find(seen)
     if found is not None:
         outcome.warning = f"{found.sentence} {WRONG_NUMBERS}"
-        outcome.cause, outcome.mend = found.cause, found.mend
+        outcome.cause, outcome.fix = found.cause, found.fix
 
 
 def running(

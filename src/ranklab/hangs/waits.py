@@ -58,8 +58,8 @@ def circle(case: Case) -> Finding | None:
             cause = "the send and the recv are not a pair: they have another tag or another group."
             return Finding(sentence, cause, "give both calls the same tag and the same group.")
         cause = "everybody waits to receive, and nobody sends." if len(takers) == len(path) else "nobody receives."
-        mend = "let one of them send first and the other receive first, or start both with dist.batch_isend_irecv."
-        return Finding(sentence, cause, mend)
+        fix = "let one of them send first and the other receive first, or start both with dist.batch_isend_irecv."
+        return Finding(sentence, cause, fix)
     return None
 
 

@@ -65,16 +65,16 @@ def forbidden(said: str) -> NoHosts:
         said: what ``unshare`` said.
     """
     if os.geteuid() == 0:
-        mend = "in a container, start it with --privileged"
+        fix = "in a container, start it with --privileged"
     elif _setting("kernel/apparmor_restrict_unprivileged_userns") == "1":
-        mend = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        fix = "sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0"
     elif _setting("kernel/unprivileged_userns_clone") == "0":
-        mend = "sudo sysctl kernel.unprivileged_userns_clone=1"
+        fix = "sudo sysctl kernel.unprivileged_userns_clone=1"
     elif _setting("user/max_user_namespaces") == "0":
-        mend = "sudo sysctl user.max_user_namespaces=10000"
+        fix = "sudo sysctl user.max_user_namespaces=10000"
     else:
-        mend = "start Jupyter as root, or in a container started with --privileged"
-    return NoHosts(f"This machine allows no network namespaces ({said.removeprefix('unshare: ')}).", mend)
+        fix = "start Jupyter as root, or in a container started with --privileged"
+    return NoHosts(f"This machine allows no network namespaces ({said.removeprefix('unshare: ')}).", fix)
 
 
 def _setting(name: str) -> str:

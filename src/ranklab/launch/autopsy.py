@@ -103,7 +103,7 @@ def examine(
 def _blame(outcome: CellOutcome, failure: Failure, found: Finding, timeout: float) -> None:
     """Name what ranks had started in place of the question why they run."""
     failure.sentence = f"After {timeout:g} s: {found.sentence}"
-    outcome.cause, outcome.mend = found.cause, found.mend
+    outcome.cause, outcome.fix = found.cause, found.fix
     for entry in outcome.ranks:
         entry.note = found.notes.get(entry.rank, entry.note)
 

@@ -27,12 +27,12 @@ class Hint:
     Attributes:
         part: stands in the error's message.
         cause: the likely cause, a clause that ends with a full stop.
-        mend: what to do about it, the same.
+        fix: what to do about it, the same.
     """
 
     part: str
     cause: str
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True)

@@ -96,8 +96,8 @@ def _total_problem(results: list, values: list[int]) -> str:
     if total is None:
         return f"Rank 0 returned None; {alone}"
     if isinstance(total, bool) or not isinstance(total, (int, float)):
-        mend = " item() takes the number out of it." if hasattr(total, "item") else ""
-        return f"Rank 0 returned a {type(total).__name__}, not a number.{mend}"
+        fix = " item() takes the number out of it." if hasattr(total, "item") else ""
+        return f"Rank 0 returned a {type(total).__name__}, not a number.{fix}"
     if total != expected:
         own = "its own value" if total == values[0] else str(total)
         return f"Rank 0 returned {own}; {alone}"
