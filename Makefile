@@ -64,7 +64,8 @@ book: environment ## Build the site from the stored outputs; no rank is started.
 
 lab: environment ## Open the book in JupyterLab.
 	@echo "JupyterLab prints its address below; press Ctrl-C twice to stop it."
-	@unset IPP_NONINTERACTIVE; exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book $(LAB)
+	@$(RUN) -m nbformat.sign book/*/*.ipynb >/dev/null # JupyterLab takes styles and folds from what is not trusted
+	@unset IPP_NONINTERACTIVE; export JUPYTER_CONFIG_PATH="$(CURDIR)/src/bookkit/jupyter"; exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book $(LAB)
 
 record: environment ## Re-execute all chapters, or CH=path, and store their outputs, with GPU=1 those alone that need a GPU (authors).
 	@exec $(RUN) -m bookkit record $(if $(filter-out 0,$(GPU)),--gpu )$(CH)

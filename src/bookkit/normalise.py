@@ -22,6 +22,7 @@ KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": 
 LANGUAGE = {"name": "python", "pygments_lexer": "python"}
 CELL_METADATA = ("mystnb", "recorded", "tags")
 HIDDEN = "hide-input"
+FOLDED = {"source_hidden": True}
 FIRST_COMMENT = re.compile(r"(?:%%.*\n)?# (.+)")
 OUTPUT_METADATA = ("image/png", "ranklab")
 WIDGET_PREFIX = "application/vnd.jupyter.widget"
@@ -45,10 +46,13 @@ def normalise(notebook, title="the notebook"):
     result = copy.deepcopy(notebook)
     result.nbformat, result.nbformat_minor = 4, 5
     result.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE})
-    number = 0
+    number, in_solution = 0, False
     for cell in result.cells:
         cell.metadata = _only(cell.metadata, CELL_METADATA)
         _fold(cell)
+        in_solution = _solves(cell, in_solution)
+        if in_solution and cell.cell_type == "code":
+            cell.metadata["jupyter"] = FOLDED  # the site folds all of a solution, JupyterLab each cell
         if not may_be_kept(cell):
             cell.metadata.pop("recorded", None)  # of a tag that the cell had
         if cell.cell_type == "code":
@@ -74,11 +78,19 @@ def _fold(cell):
     prompts = ("code_prompt_show", "code_prompt_hide")
     options = {name: value for name, value in cell.metadata.pop("mystnb", {}).items() if name not in prompts}
     if HIDDEN in tags(cell):
-        cell.metadata["jupyter"] = {"source_hidden": True}
+        cell.metadata["jupyter"] = FOLDED
         if title := FIRST_COMMENT.match(cell.source):
             options |= dict.fromkeys(prompts, title[1])
     if options:
         cell.metadata["mystnb"] = nbformat.from_dict(options)
+
+
+def _solves(cell, before):
+    """Whether what follows this cell belongs to a solution."""
+    if cell.cell_type != "markdown":
+        return before
+    starts, ends = cell.source.rfind("{solution-start}"), cell.source.rfind("{solution-end}")
+    return before if starts == ends else starts > ends
 
 
 def comparable(notebook):

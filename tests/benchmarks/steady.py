@@ -3,7 +3,8 @@
 Executes each chapter and compares it with its stored outputs, as ``make test`` does, while other programs take the
 processors: ``--burners`` processes that compute without end, ``--beside`` another chapter that runs again and again,
 ``--room`` notebooks that start ranks, hang and recover again and again. Prints for every chapter the runs, the failures
-and what failed. ``--together`` runs several chapters side by side, which is a load of its own.
+and what failed, and keeps what nbval said of each failed run in ``_build/steady``. ``--together`` runs several chapters
+side by side, which is a load of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from rich.table import Table
 from bookkit.chapters import named
 
 ROOT = Path(__file__).parents[2]
+KEPT = ROOT / "_build" / "steady"
 NBVAL = ["-p", "bookkit.needs", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "-q", "--tb=short"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)::(?:ipynb::)?(Cell \d+)?", re.MULTILINE)
 REASON = re.compile(r"^(?:E   )?\s*((?:\w+Error|RankTimeout|Cell execution|Timeout)\b[^\n]{0,160})", re.MULTILINE)
@@ -86,7 +88,16 @@ def compare(chapter: str, seconds: int) -> tuple[float, str]:
     cells = [cell or "collection" for _, cell in FAILED.findall(ran.stdout)]
     reason = REASON.search(ran.stdout)
     tail = ran.stdout.strip().splitlines()[-1:] or ["no output"]
-    return took, f"{cells[0] if cells else 'pytest'}: {reason[1] if reason else tail[0]}"
+    kept = keep(Path(chapter).stem, ran.stdout + ran.stderr)
+    return took, f"{cells[0] if cells else 'pytest'}: {reason[1] if reason else tail[0]} ({kept.name})"
+
+
+def keep(chapter: str, said: str) -> Path:
+    """Write down what a failed run said, the outputs that differ included; what fails once in 60 runs is rare."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    kept = KEPT / f"{chapter}-{time.time_ns()}.log"
+    kept.write_text(said, encoding="utf-8")
+    return kept
 
 
 def load(options: argparse.Namespace, stack: ExitStack) -> None:

@@ -1,6 +1,8 @@
 """What the verbs of the Makefile would type; none of it is run."""
 
+import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -69,6 +71,13 @@ def test_what_is_skipped_is_told():
 
 def test_the_home_folder_is_found_where_the_shell_did_not_look():
     assert '"/somebody/torch/bin/python" -m ranklab doctor' in typed("doctor", "VENV=~/torch")
+
+
+def test_jupyterlab_trusts_the_chapters_and_reads_our_settings():
+    assert "-m nbformat.sign book/*/*.ipynb" in typed("lab")
+    folder = re.search(r'JUPYTER_CONFIG_PATH="([^"]+)"', typed("lab"))[1]
+    for name in ("default_setting_overrides.json", "page_config.json"):
+        assert json.loads((Path(folder) / "labconfig" / name).read_text(encoding="utf-8"))
 
 
 def test_jupyterlab_gets_more_words():

@@ -72,6 +72,15 @@ def test_a_hidden_cell_is_folded_everywhere_and_its_first_comment_is_its_title(m
     assert twice(notebook).cells[1].metadata.mystnb == {"image": {"alt": "A bar."}}
 
 
+def test_a_solution_is_folded_in_jupyterlab_and_what_stands_around_it_is_not(make):
+    start, end = make.text("````{solution-start} one\n````"), make.text("````{solution-end}\n````")
+    code = [make.code(str(number)) for number in range(1, 5)]
+    cells = [code[0], start, code[1], make.text("So."), code[2], end, code[3]]
+    done = twice(make.notebook(cells=cells)).cells
+    folded = [cell.source for cell in done if cell.metadata.get("jupyter", {}).get("source_hidden")]
+    assert folded == ["2", "3"]
+
+
 def test_a_cell_that_is_shown_again_is_not_folded(make):
     notebook = make.clean()
     notebook.cells[1].metadata |= {"jupyter": {"source_hidden": True}, "mystnb": {"code_prompt_show": "A title"}}

@@ -14,7 +14,9 @@ from ..palette import CHIP, ERROR_COLOR, chip
 
 # A grid lines up the outputs of all ranks, whatever the number of chips before them.
 PANEL = "display:grid;grid-template-columns:fit-content(36%) minmax(0,1fr);gap:.3em .9em;align-items:baseline;"
-ROW = "display:contents;"
+# Each row is a grid of its own: a notebook that is not trusted loses display:contents, and its columns would shift.
+ROW = "grid-column:1/-1;display:grid;grid-template-columns:{who}em minmax(0,1fr);gap:.9em;align-items:baseline;"
+CHIP_WIDTH, WIDEST = 2, 12  # in em; more chips than fit go to the next line
 WHO = "display:flex;flex-wrap:wrap;gap:.2em;"
 PRE = "margin:0;padding:0;border:0;background:none;color:inherit;white-space:pre-wrap;overflow-wrap:anywhere;"
 HEAD = f"grid-column:1/-1;margin:0;padding-left:.6em;border-left:4px solid {ERROR_COLOR};font-weight:600;"
@@ -56,10 +58,11 @@ class Panel:
         parts = []
         if head := self.outcome.headline or self.outcome.warning:
             parts.append(f'<p class="rl-head" style="{HEAD}">{html.escape(head)}</p>')
+        row = ROW.format(who=_width([ranks for ranks, *_ in self.rows]))
         for ranks, label, kind, text in self.rows:
             classes = "rl-row" if kind == "out" else f"rl-row rl-{kind}"
             parts.append(
-                f'<div class="{classes}" style="{ROW}">'
+                f'<div class="{classes}" style="{row}">'
                 f'<span class="rl-who" role="group" aria-label="{label}" style="{WHO}">{chips(ranks)}</span>'
                 f'<pre class="rl-out" style="{PRE}">{html.escape(text)}</pre></div>'
             )
@@ -95,6 +98,12 @@ def chips(ranks: list[int]) -> str:
     if len(ranks) > MANY:
         return f'<span class="rl-rank" style="{CHIP}border:1px solid currentColor;">{name_ranks(ranks)}</span>'
     return "".join(chip(rank) for rank in ranks)
+
+
+def _width(shown: list[list[int]]) -> int:
+    """Return how many em the labels of the widest row take."""
+    most = max((MANY if len(ranks) > MANY else len(ranks) for ranks in shown), default=0)
+    return min(WIDEST, CHIP_WIDTH * most)
 
 
 def _marked(sentence: str) -> str:

@@ -90,8 +90,9 @@ def _of_absent(waits: str, waiting: Collective, away: list[RankOutcome]) -> Find
     if all(other.state == "done" and earlier[other.rank] for other in away):
         return Finding(
             sentence,
-            f"{rule} {absent} called fewer: loops or data loaders of unequal length.",
-            "give every rank equally many steps, for example with drop_last, or DDP's join().",
+            f"{rule} {absent} called fewer: a shorter loop or data loader, or a branch that left the call out (in DDP "
+            "a parameter that was not used).",
+            "give every rank equally many steps, for example with drop_last or DDP's join(), and the same branches.",
             {rank: f"finished the cell after {count} collective{'s' * (count > 1)}" for rank, count in earlier.items()},
         )
     crossed = [other for other in away if other.state == "freed" and pending(other)]
