@@ -35,7 +35,7 @@ PARALLEL := -n auto --dist loadfile
 QUICK := not ranks and not hosts and not site and not build
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick book lab record bench check doctor clean environment
+.PHONY: help run test quick book lab record bench check mutate doctor clean environment
 
 help: ## List the verbs.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -75,6 +75,9 @@ bench: environment ## Measure the helper against torchrun, mp.spawn and stock ip
 
 check: environment ## Lint code and chapters, and look for leaks in chapters, files and built pages; with CH=path in that chapter.
 	@exec $(RUN) -m bookkit check $(CH)
+
+mutate: environment ## Change what the cells of CH=path do, one thing at a time, and list what nobody notices (authors; eight minutes).
+	@$(if $(CH),,echo "Which chapter? make mutate CH=meeting-up" >&2; exit 2;) exec $(RUN) -m bookkit mutate $(CH)
 
 doctor: environment ## Say whether this machine is ready for the book, and how to fix what is not.
 	@exec $(RUN) -m ranklab doctor

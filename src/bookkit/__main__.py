@@ -1,4 +1,4 @@
-"""The verbs: ``python -m bookkit record | run | normalise | check | build | chapters``."""
+"""The verbs: ``python -m bookkit record | run | normalise | check | mutate | build | chapters``."""
 
 import argparse
 import signal
@@ -12,6 +12,7 @@ from bookkit.check import check, check_chapters
 from bookkit.errors import BookError, ChapterError
 from bookkit.execute import Interrupted
 from bookkit.lint import formatted
+from bookkit.mutate import COUNT, mutate
 from bookkit.needs import NEEDS_GPU, lack, unmet
 from bookkit.normalise import normalise
 from bookkit.notebook import code_cells, read, tags, write
@@ -88,6 +89,11 @@ def check_verb(root, paths):
     return bool(check_chapters(named(root, paths), root) if paths else check(root))
 
 
+def mutate_verb(root, paths, count=COUNT, seed=0):
+    """Change what cells do, one thing at a time, run the chapter and say which changes nobody notices."""
+    return any([mutate(path, root, count, seed) for path in named(root, paths)])
+
+
 def build_verb(root, paths):
     """Build the site from the stored outputs into _build/book."""
     with staged(root, "book") as source:
@@ -111,6 +117,7 @@ VERBS = {
     "run": run_verb,
     "normalise": normalise_verb,
     "check": check_verb,
+    "mutate": mutate_verb,
     "build": build_verb,
     "chapters": chapters_verb,
 }
@@ -128,8 +135,11 @@ def main(arguments=None):
             verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
         if name == "record":
             verb.add_argument("--gpu", action="store_true", help="store the cells alone that need a GPU")
+        if name == "mutate":
+            verb.add_argument("--count", type=int, default=COUNT, help=f"changes a chapter (default: {COUNT})")
+            verb.add_argument("--seed", type=int, default=0, help="another one chooses other changes")
     options = parser.parse_args(arguments)
-    wishes = {"gpu": True} if getattr(options, "gpu", False) else {}
+    wishes = {name: getattr(options, name) for name in ("gpu", "count", "seed") if name in options}
     try:
         return int(VERBS[options.verb](options.root, getattr(options, "paths", []), **wishes) or 0)
     except ChapterError as error:
