@@ -150,3 +150,25 @@ def test_an_answer_that_raises_is_told(notebook):
 )
 def test_a_difference_is_told_with_its_element(got, said):
     assert worlds.difference(got, torch.tensor([1.0, 2.0, 3.0]), torch.zeros(3)) == said
+
+
+def test_a_rank_whose_last_group_failed_half_way_meets_the_others(notebook):
+    # What is left where another rank has left again while this one still made the group.
+    half = "if dist.is_initialized():\n    dist.destroy_process_group()\ndist.distributed_c10d._world.group_count = 1"
+    assert notebook.px(half, "--ranks 1").error is None
+    tried = worlds.attempts(summed, list(worlds.awkward(sizes=(2,))))
+    assert len(tried) == len(list(worlds.awkward(sizes=(2,))))
+
+
+def test_a_rank_that_fails_at_once_waits_until_the_others_have_made_the_group(notebook, monkeypatch):
+    slow = (
+        "import time\nmake = dist.init_process_group\n"
+        "def late(*arguments, **options):\n    make(*arguments, **options)\n    time.sleep(0.5)\n"
+        "dist.init_process_group = late"
+    )
+    assert notebook.px(slow, "--ranks 1").error is None
+    try:
+        with pytest.raises(NotYet, match="ranks 0, 1 raised IndexError"):
+            worlds.attempts(raising, list(worlds.awkward(sizes=(2,))))
+    finally:
+        assert notebook.px("dist.init_process_group = make", "--ranks 1").error is None

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..system.gpus import visible_gpu_names
 from ..system.ports import reserve_port
-from .meeting import open_store
+from .meeting import count_anew, open_store
 from .on_cpu import on_cpu
 from .queued import forget
 
@@ -82,9 +82,7 @@ def leave_group(master_port: int) -> bool:
         if member := dist.is_initialized():
             dist.destroy_process_group()
         else:
-            # torch names groups by counting them, also one that failed half-way: the next would get another name here
-            # than on the other ranks, and they would never meet (_process_group_name in distributed_c10d.py, 2.13).
-            dist.distributed_c10d._world.group_count = 0
+            count_anew()
     open_store()
     return member
 

@@ -65,6 +65,16 @@ def open_store() -> None:
         _store = serve_store(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
 
 
+def count_anew() -> None:
+    """Let this rank's next process group have the first name, as on the other ranks; it must be in no group.
+
+    torch names groups by counting them, also one that failed half-way, because another rank had left again already. The
+    ranks would then look for each other under two names, and never meet (``_process_group_name`` in
+    torch/distributed/distributed_c10d.py, 2.13).
+    """
+    sys.modules["torch.distributed"].distributed_c10d._world.group_count = 0
+
+
 def serve_store(host: str, port: int) -> Any:
     """Serve a ``TCPStore`` at one address only; one that torch opens by itself listens on every interface.
 

@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any
 
 from ..system.backends import ON_CPUS
-from .meeting import serve_store
+from .meeting import count_anew, serve_store
 from .meter import meter
 
 # Longer than any grader waits: it ends what hangs, and a rank that is slow on a busy machine does not.
@@ -83,11 +83,13 @@ def attempt(answer: Any, round_: str, size: int, cases: Sequence[tuple]) -> list
     with _group(round_, rank, size) as member:
         if not member:
             return []
+        # Whoever fails at once leaves the group, and another that still makes it would fail of that, not of the answer.
+        _await_all(member, "made", rank, size)
         done = []
         for number, by_rank in enumerate(cases):
             done.append(_one(answer, by_rank[rank]))
             # A rank that goes on alone would look like one that has died, or call what belongs to the next case.
-            _await_all(member, number, rank, size)
+            _await_all(member, f"case {number}", rank, size)
         return done
 
 
@@ -100,6 +102,7 @@ def rejoin(round_: str) -> None:
     import torch.distributed as dist
 
     if not dist.is_initialized():
+        count_anew()
         dist.init_process_group(**_meeting(round_, int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])))
 
 
@@ -113,10 +116,10 @@ def _one(answer: Any, arguments: tuple) -> Attempt:
     return told
 
 
-def _await_all(store: Any, case: int, rank: int, size: int) -> None:
-    """Wait until every rank has come to the end of a case, without a message of the group."""
-    store.set(f"case {case} rank {rank}", "")
-    store.wait([f"case {case} rank {other}" for other in range(size)])
+def _await_all(store: Any, point: str, rank: int, size: int) -> None:
+    """Wait until every rank has come to a point, without a message of the group."""
+    store.set(f"{point} rank {rank}", "")
+    store.wait([f"{point} rank {other}" for other in range(size)])
 
 
 @contextmanager
@@ -125,6 +128,7 @@ def _group(round_: str, rank: int, size: int) -> Iterator[Any]:
 
     if dist.is_initialized():
         dist.destroy_process_group()
+    count_anew()
     meeting = _meeting(round_, rank, size)
     if rank < size:
         dist.init_process_group(**meeting)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from ...layout import places
 from ...rank import smaller
+from ...rank.meeting import count_anew
 from ...rank.trace import describe
 from ...system.ports import reserve_port
 from ...world import current
@@ -174,7 +175,7 @@ def _leave() -> bool:
         _held = None
     if dist.is_initialized():
         dist.destroy_process_group()
-    dist.distributed_c10d._world.group_count = 0  # as destroy_process_group does
+    count_anew()
     return True
 
 
