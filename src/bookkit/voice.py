@@ -22,10 +22,8 @@ UNREVISED = {
     "meeting-up",
     "pipelines",
     "point-to-point",
-    "rank-local-rank-world-size",
     "splitting-layers",
     "two-computers",
-    "why-distribute",
 }
 SECTIONS = ("What you will learn", "When it breaks", "On GPUs", "Exercises", "Take it home", "Summary")
 MOST_VISIBLE = 14

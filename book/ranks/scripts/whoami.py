@@ -2,7 +2,7 @@
 
 import os
 
-NAMES = ["RANK", "LOCAL_RANK", "GROUP_RANK"]
-NAMES += ["WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE"]
-print(*[f"{name}={os.environ[name]}" for name in NAMES])
-print("NODE_RANK" in os.environ, "WORLD_RANK" in os.environ)
+RANKS = ["RANK", "LOCAL_RANK", "GROUP_RANK"]
+SIZES = ["WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_WORLD_SIZE"]
+for names in RANKS, SIZES, ["NODE_RANK", "WORLD_RANK"]:
+    print(*[f"{name}={os.environ.get(name, 'not set')}" for name in names])

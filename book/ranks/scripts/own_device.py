@@ -1,0 +1,23 @@
+"""The first lines of a program for CPUs or GPUs, on one node or many. *rank-local-rank-world-size* runs it.
+
+torchrun --standalone --nproc-per-node=4 own_device.py
+"""
+
+import os
+
+import torch
+import torch.distributed as dist
+
+rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+local_rank, node_rank = int(os.environ["LOCAL_RANK"]), int(os.environ["GROUP_RANK"])
+
+device = torch.device("cpu")
+if torch.cuda.is_available():
+    device = torch.device("cuda", local_rank)  # 0 instead where the launcher shows each process one GPU
+    torch.cuda.set_device(device)  # before init_process_group, and before the first tensor on a GPU
+dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+
+total = torch.tensor([rank], device=device)
+dist.all_reduce(total)
+print(f"rank {rank} of {world_size}: local rank {local_rank} on node {node_rank}, sum of ranks {total.item()}")
+dist.destroy_process_group()
