@@ -14,7 +14,6 @@ UNREVISED = {
     "all-reduce",
     "buckets",
     "by-hand",
-    "collectives",
     "cost-of-talking",
     "data-parallel-and-the-gil",
     "feeding-ranks",
