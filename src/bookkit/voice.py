@@ -11,7 +11,6 @@ from bookkit.notebook import tags
 from bookkit.rulebook import rule
 
 UNREVISED = {
-    "all-reduce",
     "buckets",
     "by-hand",
     "cost-of-talking",
