@@ -11,10 +11,8 @@ from bookkit.notebook import tags
 from bookkit.rulebook import rule
 
 UNREVISED = {
-    "all-reduce",
     "buckets",
     "by-hand",
-    "collectives",
     "cost-of-talking",
     "data-parallel-and-the-gil",
     "feeding-ranks",

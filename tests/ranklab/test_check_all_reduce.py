@@ -143,7 +143,7 @@ def verdict(grader, answer, capsys):
 
 def test_the_right_ring_is_told_its_numbers_beside_par(notebook, capsys):
     assert verdict(ranklab.check.ring_sum, ring_right, capsys) == (
-        "Correct: 24 sums on 2 to 4 ranks. With 4 ranks you sent 6 messages a rank, par 6, "
+        "Correct: 24 sums on 2 to 4 ranks. With 4 ranks you sent 6 messages per rank, par 6, "
         "and for 4000 bytes 24000 in all, par 24000."
     )
 
@@ -212,7 +212,7 @@ def test_a_helper_that_stays_in_the_notebook_is_told(notebook, capsys, name, sai
 
 def test_the_right_doubling_is_told_its_messages(notebook, capsys):
     assert verdict(ranklab.check.few_messages, doubling, capsys) == (
-        "Correct: 18 sums, the same on all ranks to the last bit. With 4 ranks you sent 2 messages a rank, par 2."
+        "Correct: 18 sums, the same on all ranks to the last bit. With 4 ranks you sent 2 messages per rank, par 2."
     )
 
 

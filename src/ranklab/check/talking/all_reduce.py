@@ -26,7 +26,7 @@ def ring_sum(answer: Callable[[Tensor], Tensor]) -> Verdict:
     Args:
         answer: ``ring_sum(tensor)`` runs on every rank, inside a process group of 2, 3 and 4 ranks, with empty, short,
             odd, integer and strided tensors. It returns the sum, leaves its argument as it was, and sends by itself:
-            at most ``2 (N - 1)`` messages a rank, and ``2 (N - 1) K`` bytes on all ranks together. No rank sends more
+            at most ``2 (N - 1)`` messages per rank, and ``2 (N - 1) S`` bytes on all ranks together. No rank sends more
             than ``2 (N - 1)`` chunks, each the Nth part of the elements, rounded up.
 
     Exercise of the chapter *all-reduce*.
@@ -39,7 +39,7 @@ def ring_sum(answer: Callable[[Tensor], Tensor]) -> Verdict:
     sent = sum(attempt.payload for attempt in tried[_longest(cases)])
     bytes_ = _bytes(cases[_longest(cases)])
     return correct(
-        f"{len(cases)} sums on 2 to {size} ranks. With {size} ranks you sent {busiest} messages a rank, par "
+        f"{len(cases)} sums on 2 to {size} ranks. With {size} ranks you sent {busiest} messages per rank, par "
         f"{2 * (size - 1)}, and for {bytes_} bytes {sent} in all, par {2 * (size - 1) * bytes_}."
     )
 
@@ -51,7 +51,7 @@ def few_messages(answer: Callable[[Tensor], Tensor]) -> Verdict:
     Args:
         answer: ``few_messages(tensor)`` runs on every rank, inside a process group of 2 and 4 ranks. It returns the
             sum, the same to the last bit on all ranks, leaves its argument as it was, and sends by itself at most
-            ``log2(N)`` messages and ``log2(N) K`` bytes a rank.
+            ``log2(N)`` messages and ``log2(N) S`` bytes per rank.
 
     Exercise of the chapter *all-reduce*.
     """
@@ -63,7 +63,7 @@ def few_messages(answer: Callable[[Tensor], Tensor]) -> Verdict:
     busiest = max(attempt.messages for attempt in tried[-1])
     return correct(
         f"{len(cases)} sums, the same on all ranks to the last bit. With {size} ranks you sent {busiest} "
-        f"message{'s' * (busiest != 1)} a rank, par {int(log2(size))}."
+        f"message{'s' * (busiest != 1)} per rank, par {int(log2(size))}."
     )
 
 

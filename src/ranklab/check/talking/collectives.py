@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ...rank.smaller import Attempt
 
-BLOCKS = ((1, 1), (2, 3), (3, 2), (100, 250))  # rows of a rank, rows that it gets for each of its ranks
+BLOCKS = ((1, 1), (2, 3), (3, 2), (100, 250))  # rows per rank, rows that it gets for each of its ranks
 
 
 @grader
