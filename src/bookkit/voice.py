@@ -13,10 +13,8 @@ from bookkit.rulebook import rule
 UNREVISED = {
     "all-reduce",
     "buckets",
-    "by-hand",
     "collectives",
     "cost-of-talking",
-    "data-parallel-and-the-gil",
     "feeding-ranks",
     "from-spawn-to-torchrun",
     "meeting-up",
