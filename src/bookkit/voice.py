@@ -12,9 +12,7 @@ from bookkit.rulebook import rule
 
 UNREVISED = {
     "buckets",
-    "by-hand",
     "cost-of-talking",
-    "data-parallel-and-the-gil",
     "feeding-ranks",
     "from-spawn-to-torchrun",
     "meeting-up",

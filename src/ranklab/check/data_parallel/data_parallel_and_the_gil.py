@@ -226,7 +226,7 @@ def _why(name: str, steps: int, devices: int, rows: int) -> str:
         count = _pieces(devices, rows)
         return f"All replicas append to one list, and chunk makes {count} of {rows}: {count} in each step."
     if name == "added":
-        return "Replica 0 alone shares its memory with the module: one in place a step."
+        return "Only replica 0 shares its memory with the module: one addition in place per step."
     if name == "calls" and _pieces(devices, rows) == 1:
-        return "One row is one replica, and a replica it is: it counts, and is thrown away."
+        return "One row makes one replica, and that replica is thrown away, too."
     return "Each replica sets its own, and is thrown away after the step."
