@@ -20,7 +20,6 @@ UNREVISED = {
     "feeding-ranks",
     "from-spawn-to-torchrun",
     "meeting-up",
-    "pipelines",
     "point-to-point",
     "rank-local-rank-world-size",
     "splitting-layers",
