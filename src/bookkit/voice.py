@@ -16,7 +16,6 @@ UNREVISED = {
     "feeding-ranks",
     "from-spawn-to-torchrun",
     "meeting-up",
-    "pipelines",
     "point-to-point",
     "splitting-layers",
     "two-computers",

@@ -4,6 +4,7 @@ import ast
 import json
 import subprocess
 import sys
+from importlib import import_module
 from itertools import product
 from pathlib import Path
 
@@ -118,24 +119,61 @@ def test_peaks_are_one_all_and_at_most_the_number_of_stages(told, stages, micro)
         assert all(case["stored"] == 0 for case in cases)
 
 
-def definitions(text):
-    """Return the source of every function and class that a text defines at its top level."""
-    return {
-        node.name: ast.get_source_segment(text, node)
-        for node in ast.parse(text).body
-        if isinstance(node, ast.ClassDef | ast.FunctionDef)
-    }
-
-
-def test_the_chapter_and_the_file_hold_the_same_code():
-    shown = {}
+def test_the_chapter_shows_the_code_of_the_file():
+    shown = ""
     for cell in json.loads(CHAPTER.read_text())["cells"]:
-        source = "".join(cell["source"])
-        if cell["cell_type"] == "code" and source.startswith("%%px"):
-            shown.update(definitions(source.partition("\n")[2]))
-    kept = definitions(FILE.read_text())
-    assert len(kept) == 8  # three schedules and five classes
-    assert {name: shown.get(name) for name in kept} == kept
+        for output in cell.get("outputs", []):
+            shown += "".join(output.get("text", ""))
+    kept = ast.parse(FILE.read_text()).body
+    (runner,) = (node for node in kept if isinstance(node, ast.ClassDef))
+    parts = {node.name: node for node in [*kept, *runner.body] if isinstance(node, ast.FunctionDef)}
+    for name in ("one_f_one_b", "forward", "backward", "exchange"):
+        assert ast.get_source_segment(FILE.read_text(), parts[name]) in shown
+
+
+def exchanges(order, stage, stages):
+    """Return what Pipeline.exchange hands over after each step: a batch of (sender, receiver) pairs of stages."""
+    made = []
+    for done, following in zip(["", *(what for what, _ in order)], [*(what for what, _ in order), ""], strict=True):
+        to = stage + {"F": 1, "B": -1}.get(done, stages)
+        source = stage + {"F": -1, "B": 1}.get(following, stages)
+        batch = [(stage, to)] if 0 <= to < stages else []
+        made.append(batch + ([(source, stage)] if 0 <= source < stages else []))
+    return [batch for batch in made if batch]
+
+
+def stuck(queues):
+    """Run each rank's batches one after the other, as NCCL does on a stream; return the ranks that never end.
+
+    A message is there when the batches at the heads of both queues hold it, a batch is over when all of its are.
+    """
+    heads = [list(queue[0]) if queue else [] for queue in queues]
+    queues = [queue[1:] for queue in queues]
+    moved = True
+    while moved:
+        moved = False
+        for rank, head in enumerate(heads):
+            for message in list(head):
+                peer = sum(message) - rank
+                if message in heads[peer]:
+                    head.remove(message)
+                    heads[peer].remove(message)
+                    moved = True
+            if not head and queues[rank]:
+                heads[rank] = list(queues[rank].pop(0))
+                moved = True
+    return [rank for rank, head in enumerate(heads) if head or queues[rank]]
+
+
+@pytest.mark.parametrize("schedule", ["naive", "gpipe", "one_f_one_b"])
+@pytest.mark.parametrize(("stages", "micro"), list(product((2, 4, 7), (1, 2, 4, 8, 16))))
+def test_no_schedule_hangs_where_messages_run_one_batch_after_the_other(stages, micro, schedule, monkeypatch):
+    monkeypatch.syspath_prepend(str(FILE.parent))
+    order = getattr(import_module("pipeline"), schedule)
+    queues = [exchanges(order(stage, stages, micro), stage, stages) for stage in range(stages)]
+    assert stuck(queues) == []
+    apart = [[[message] for batch in queue for message in batch] for queue in queues]
+    assert bool(stuck(apart)) == (schedule == "one_f_one_b" and micro > 1)
 
 
 def test_the_file_is_small_and_needs_nothing_of_ours():

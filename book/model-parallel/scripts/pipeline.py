@@ -1,15 +1,16 @@
-"""A pipeline: a model cut into stages, one a rank, and three orders in which micro-batches pass them.
+"""A pipeline: a model cut into stages, one per rank, and three orders in which micro-batches pass them.
 
-    pipeline = Pipeline(stage, ranks=[0, 1, 2, 3], width=32)    # on every rank, after init_process_group
+    dist.barrier()  # once, on all ranks: NCCL connects them in the first call that all of them make
+    pipeline = Pipeline(stage, ranks=[0, 1, 2, 3], width=32)
     loss = pipeline.step(one_f_one_b, batch, targets, micro=8, loss_of=F.mse_loss)
 
-The chapter *pipelines* builds it, in the same words. Micro-batches have to be equally long, what goes from stage to
-stage is one tensor of `rows × width`, and the whole loss is known on the last rank. It is made for gloo: on NCCL a send
-and a receive that cross would have to go through `batch_isend_irecv` together.
+The chapter *pipelines* reads it aloud. Micro-batches have to be equally long, what goes from stage to stage is one
+tensor of `rows × width` with the type of the batch, and the whole loss is known on the last rank.
 """
 
 import time
 
+import torch
 import torch.distributed as dist
 
 
@@ -24,87 +25,76 @@ def gpipe(stage, stages, micro):
 
 
 def one_f_one_b(stage, stages, micro):
-    """Some forwards ahead, then one backward, one forward, in turns."""
+    """Some forwards ahead, then one backward and one forward in turns."""
     ahead = min(stages - stage, micro)
     order = [("F", k) for k in range(ahead)]
     for k in range(micro):
-        order += [("B", k)] + [("F", k + ahead)] * (k + ahead < micro)
+        order.append(("B", k))
+        if k + ahead < micro:
+            order.append(("F", k + ahead))
     return order
 
 
-class Line:
-    """A stage and its place in a line of ranks."""
+def now(tensor):
+    """Return the time, on a GPU once the work queued there is done."""
+    if tensor.is_cuda:
+        torch.cuda.synchronize(tensor.device)
+    return time.time()
+
+
+class Pipeline:
+    """A stage, and its place in a line of ranks."""
 
     def __init__(self, module, ranks, width):
         self.module, self.ranks, self.width = module, ranks, width
-        self.stage, self.sent = ranks.index(dist.get_rank()), {}
-        self.first, self.last = self.stage == 0, self.stage == len(ranks) - 1
-
-
-class Messages(Line):
-    """Receives, and sends without waiting: the neighbour may be busy."""
-
-    def receive(self, tensor, way):
-        """Wait for a tensor of this shape from a neighbour."""
-        dist.recv(tensor, self.ranks[self.stage + way])
-        return tensor
-
-    def send(self, tensor, way):
-        """Send to a neighbour, one message at a time."""
-        self.arrive(way)
-        self.sent[way] = tensor, dist.isend(tensor, self.ranks[self.stage + way])
-
-    def arrive(self, way):
-        """Wait until the last message to a neighbour is there."""
-        if way in self.sent:
-            self.sent.pop(way)[1].wait()
-
-
-class Forward(Messages):
-    """Goes forward, keeps what backward needs, notes times."""
-
-    def forward(self, k):
-        """Take micro-batch k from the left, pass it on to the right."""
-        x = self.inputs[k]
-        if not self.first:
-            x = self.receive(x.new_empty(len(x), self.width), -1).requires_grad_()
-        began = time.time()
-        y = self.module(x)
-        if self.last:
-            y = self.loss_of(y, self.targets[k]) / len(self.inputs)
-            self.loss += y.item()
-        self.stored[k] = x, y
-        self.events.append(("F", k, began, time.time()))
-        if not self.last:
-            self.send(y.detach(), +1)
-
-
-class Backward(Forward):
-    """Goes backward as well."""
-
-    def backward(self, k):
-        """Take its gradient from the right, pass it on to the left."""
-        x, y = self.stored[k]
-        gradient = None if self.last else self.receive(y.new_empty(y.shape), +1)
-        began = time.time()
-        y.backward(gradient)
-        del self.stored[k]
-        self.events.append(("B", k, began, time.time()))
-        if not self.first:
-            self.send(x.grad, -1)
-
-
-class Pipeline(Backward):
-    """Follows a schedule."""
+        self.stage, self.stages = ranks.index(dist.get_rank()), len(ranks)
+        self.first, self.last = self.stage == 0, self.stage == self.stages - 1
 
     def step(self, schedule, batch, targets, micro, loss_of):
         """Add up the gradients of a batch; return its loss (last stage)."""
         self.inputs, self.targets = batch.chunk(micro), targets.chunk(micro)
         self.loss_of, self.loss, self.peak = loss_of, 0.0, 0
         self.stored, self.events = {}, []
-        for what, k in schedule(self.stage, len(self.ranks), micro):
-            self.forward(k) if what == "F" else self.backward(k)
+        order = [*schedule(self.stage, self.stages, micro), ("", 0)]
+        arrived = self.exchange("", None, order[0][0])
+        for place, (what, k) in enumerate(order[:-1]):
+            run = self.forward if what == "F" else self.backward
+            leaving = run(k, arrived)
             self.peak = max(self.peak, len(self.stored))
-        self.arrive(+1)
-        self.arrive(-1)
+            arrived = self.exchange(what, leaving, order[place + 1][0])
         return self.loss
+
+    def forward(self, k, arrived):
+        """Compute micro-batch k; return the activation that leaves."""
+        x = self.inputs[k] if self.first else arrived.requires_grad_()
+        began = now(x)
+        y = self.module(x)
+        if self.last:
+            y = self.loss_of(y, self.targets[k]) / len(self.inputs)
+            self.loss += y.item()
+        self.stored[k] = x, y
+        self.events.append(("F", k, began, now(x)))
+        return None if self.last else y.detach().contiguous()
+
+    def backward(self, k, arrived):
+        """Go back through micro-batch k; return the gradient that leaves."""
+        x, y = self.stored.pop(k)
+        began = now(x)
+        y.backward(arrived)  # on the last stage y is the loss, and arrived None
+        self.events.append(("B", k, began, now(x)))
+        return None if self.first else x.grad
+
+    def exchange(self, done, leaving, following):
+        """Hand on what is done and take what follows, in one batch."""
+        messages, arrived = [], None
+        if leaving is not None:
+            neighbour = self.ranks[self.stage + (1 if done == "F" else -1)]
+            messages.append(dist.P2POp(dist.isend, leaving, neighbour))
+        source = self.stage + {"F": -1, "B": 1}.get(following, self.stages)
+        if 0 <= source < self.stages:
+            arrived = self.inputs[0].new_empty(len(self.inputs[0]), self.width)
+            messages.append(dist.P2POp(dist.irecv, arrived, self.ranks[source]))
+        works = dist.batch_isend_irecv(messages) if messages else []
+        for work in works:
+            work.wait()
+        return arrived
