@@ -15,8 +15,6 @@ UNREVISED = {
     "cost-of-talking",
     "feeding-ranks",
     "from-spawn-to-torchrun",
-    "meeting-up",
-    "point-to-point",
     "splitting-layers",
     "two-computers",
 }

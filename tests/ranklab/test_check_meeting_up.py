@@ -68,7 +68,7 @@ def unasked_size(environ):
         (unasked_size, "With plain python, on rank 0: the meeting raised ValueError: Error initializing"),
         (
             told(order=(("SLURM_PROCID", "SLURM_NTASKS"), ("RANK", "WORLD_SIZE"))),
-            "Under torchrun, which srun started once a node, on rank 0: rank and world size are 0 and 4, "
+            "Under torchrun, which srun started once per node, on rank 0: rank and world size are 0 and 4, "
             "your answer is 0 and 2.",
         ),
         (

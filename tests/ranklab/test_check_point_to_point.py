@@ -153,7 +153,10 @@ GIVES_FIRST.__module__ = KEEPS_NO_WORK.__module__ = "__main__"
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        (shift_right, "Correct: with 2, 3 and 4 ranks every tensor arrived where it should. Messages a rank: yours 1"),
+        (
+            shift_right,
+            "Correct: with 2, 3 and 4 ranks every tensor arrived where it should. Messages per rank: yours 1",
+        ),
         (
             shift_wrong_way,
             "With 3 ranks and by=1, 1 element of float32: rank 0: element 0 is 11, one process gets 21. ",
@@ -185,7 +188,7 @@ def test_shift(notebook, capsys, answer, sentence):
     [
         (
             over_length_first,
-            "Correct: with 2, 3 and 4 ranks every tensor arrived, whatever its length. Messages a rank: ",
+            "Correct: with 2, 3 and 4 ranks every tensor arrived, whatever its length. Messages per rank: ",
         ),
         (over_to_the_left, "With 3 ranks and 3, 0 and 5 elements of float32: rank 0: the shape is [0], expected [5]."),
         (over_with_float_box, "rank 0: the dtype is float64, expected float32."),

@@ -1,4 +1,4 @@
-"""Meet under torchrun, by hand, or alone, and add up a one from every process.
+"""Meet under torchrun, by hand, or alone, and add up a one from every process. CPU only.
 
 torchrun --standalone --nproc-per-node=2 fallback.py
 python fallback.py
@@ -24,17 +24,10 @@ if told.rank == -1:  # nobody has said who I am: a group of one
 else:
     numbers = {"rank": told.rank, "world_size": told.world_size}
     meeting = {"init_method": told.dist_url, **numbers}
-
-# NCCL wants a GPU of its own for every rank of this node.
-here = int(told_by("LOCAL_WORLD_SIZE", meeting["world_size"]))
-if dist.is_nccl_available() and here <= torch.cuda.device_count():
-    backend, device = "nccl", torch.device("cuda", max(told.local_rank, 0))
-else:
-    backend, device = "gloo", torch.device("cpu")
-dist.init_process_group(backend, **meeting)
+dist.init_process_group("gloo", **meeting)
 
 # From here on nothing asks how the program was started.
-ones = torch.ones(1, device=device)
+ones = torch.ones(1)
 dist.all_reduce(ones)
 rank, size = dist.get_rank(), dist.get_world_size()
 # The end of the line goes with it: processes that share an output would mix their lines otherwise.

@@ -33,7 +33,7 @@ SITUATIONS = (
     ("With plain python, WORLD_SIZE=1 in the shell", False),
     ("With plain python, WORLD_SIZE=4 left in the shell", False),
     ("Under srun, MASTER_ADDR and MASTER_PORT exported", True),
-    ("Under torchrun, which srun started once a node", True),
+    ("Under torchrun, which srun started once per node", True),
     ("With plain python in a shell of salloc", False),
 )
 LAUNCHERS = ("SLURM_", "RANK", "LOCAL_", "WORLD_SIZE", "GROUP_", "ROLE_", "MASTER_", "TORCHELASTIC_")
@@ -101,7 +101,7 @@ def _arguments_problem(given: Any, expected: tuple[int, int]) -> str:
 
 @grader
 def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], Sequence[int]]]) -> Verdict:
-    """Grade the groups of a job with one group a node and one of the nodes' first ranks, then add up over them.
+    """Grade the groups of a job with one group per node and one of the nodes' first ranks, then add up over them.
 
     Args:
         answer: ``two_levels(nodes)`` returns the list of ranks of each node, and the list of the first ranks, where

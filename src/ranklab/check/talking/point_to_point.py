@@ -36,12 +36,12 @@ class Aim:
 
 @grader
 def shift(answer: Callable[[Tensor, int], Tensor]) -> Verdict:
-    """Grade a shift around the ring of ranks, in one message a rank.
+    """Grade a shift around the ring of ranks, in one message per rank.
 
     Args:
         answer: ``shift(tensor, by)`` runs on every rank, in groups of 2, 3 and 4, and returns the tensor of rank
             ``(rank - by) % world_size``; the rank's own stays as it was. ``by`` is any whole number, the tensors of
-            all ranks have one shape and dtype. Par is one message a rank, none where a rank has its own back.
+            all ranks have one shape and dtype. Par is one message per rank, none where a rank has its own back.
 
     Exercise of the chapter *point-to-point*.
     """
@@ -57,7 +57,7 @@ def shift(answer: Callable[[Tensor, int], Tensor]) -> Verdict:
     ranks = _last(answer, list(_shifts()), aim)
     most = max(attempt.messages for attempt in ranks)
     return correct(
-        f"with {listed(tried)} ranks every tensor arrived where it should. Messages a rank: yours {most}, par 1."
+        f"with {listed(tried)} ranks every tensor arrived where it should. Messages per rank: yours {most}, par 1."
     )
 
 
@@ -80,7 +80,7 @@ def hand_over(answer: Callable[[Tensor], Tensor]) -> Verdict:
     Args:
         answer: ``hand_over(tensor)`` runs on every rank, in groups of 2, 3 and 4, and returns the tensor of rank
             ``(rank - 1) % world_size``. The tensors have one dimension and one dtype, and other lengths on each
-            rank, zero among them. Par is two messages a rank, with 8 bytes beside those of the rank's tensor.
+            rank, zero among them. Par is two messages per rank, with 8 bytes beside those of the rank's tensor.
 
     Exercise of the chapter *point-to-point*.
     """
@@ -94,7 +94,7 @@ def hand_over(answer: Callable[[Tensor], Tensor]) -> Verdict:
     ranks = _last(answer, list(_unequal(tried)), aim)
     most = max(attempt.messages for attempt in ranks)
     return correct(
-        f"with {listed(tried)} ranks every tensor arrived, whatever its length. Messages a rank: yours {most}, par 2."
+        f"with {listed(tried)} ranks every tensor arrived, whatever its length. Messages per rank: yours {most}, par 2."
     )
 
 
