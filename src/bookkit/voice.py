@@ -15,7 +15,6 @@ UNREVISED = {
     "buckets",
     "by-hand",
     "collectives",
-    "cost-of-talking",
     "data-parallel-and-the-gil",
     "feeding-ranks",
     "from-spawn-to-torchrun",
