@@ -18,6 +18,7 @@ ranks, calls = dist.get_world_size(), 5
 
 
 def seconds(size):
+    """Time an all_reduce of so many bytes on the slowest rank."""
     x = torch.zeros(size // 4, device=device)
     for turn in range(1 + calls):
         if turn == 1:  # the first call connects, and brings all ranks together
