@@ -23,7 +23,6 @@ UNREVISED = {
     "point-to-point",
     "rank-local-rank-world-size",
     "splitting-layers",
-    "two-computers",
     "why-distribute",
 }
 SECTIONS = ("What you will learn", "When it breaks", "On GPUs", "Exercises", "Take it home", "Summary")
