@@ -12,11 +12,9 @@ from bookkit.rulebook import rule
 
 UNREVISED = {
     "buckets",
-    "cost-of-talking",
     "feeding-ranks",
     "from-spawn-to-torchrun",
     "splitting-layers",
-    "two-computers",
 }
 SECTIONS = ("What you will learn", "When it breaks", "On GPUs", "Exercises", "Take it home", "Summary")
 MOST_VISIBLE = 14

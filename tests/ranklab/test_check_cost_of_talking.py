@@ -64,7 +64,7 @@ def test_right_choices_are_told_so(capsys):
     ("wrong", "sentence"),
     [
         (lambda n, s, a, b: "ring", "does not pay for 2 (N − 1) steps"),
-        (lambda n, s, a, b: "tree", "a ring an N-th a step"),
+        (lambda n, s, a, b: "tree", "a ring an N-th per step"),
         (lambda n, s, a, b: "ring" if s > 0.8 * a / b else "tree", "depends on the number of ranks"),
         (lambda n, s, a, b: {"ring": "tree", "tree": "ring"}[choose(n, s, a, b)], "0 of 48 are right"),
         (lambda n, s, a, b: choose(n, s / 10, a, b), "of 48 are right"),

@@ -133,7 +133,7 @@ def _why_choice(wrong: list[tuple[str, str, float, float]]) -> str:
     if all(given == "ring" for given, *_ in wrong):
         return " A small tensor does not pay for 2 (N − 1) steps."
     if all(given == "tree" for given, *_ in wrong):
-        return " A tree sends the whole tensor at each level, a ring an N-th a step."
+        return " A tree sends the whole tensor at each level, a ring an N-th per step."
     return " Where they cross depends on the number of ranks."
 
 

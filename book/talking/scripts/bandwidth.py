@@ -1,0 +1,44 @@
+"""How fast an all_reduce is between your ranks. The chapter *cost-of-talking* runs it under torchrun.
+
+torchrun --standalone --nproc-per-node=4 bandwidth.py
+"""
+
+import os
+import time
+
+import torch
+import torch.distributed as dist
+
+on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
+device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
+if on_gpu:
+    torch.cuda.set_device(device)
+dist.init_process_group("nccl" if on_gpu else "gloo")
+ranks, calls = dist.get_world_size(), 5
+
+
+def seconds(size):
+    """Time an all_reduce of so many bytes on the slowest rank."""
+    x = torch.zeros(size // 4, device=device)
+    for turn in range(1 + calls):
+        if turn == 1:  # the first call connects, and brings all ranks together
+            if on_gpu:
+                torch.cuda.synchronize()
+            began = time.perf_counter()
+        dist.all_reduce(x)
+    if on_gpu:
+        torch.cuda.synchronize()
+    slowest = torch.tensor((time.perf_counter() - began) / calls, device=device)
+    dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
+    return slowest.item()
+
+
+if dist.get_rank() == 0:
+    print("bytes, milliseconds, algorithm bandwidth in GB/s, bus bandwidth in GB/s")
+for size in (4_000, 32_000, 256_000, 2_000_000, 16_000_000):
+    took = seconds(size)
+    algorithm = size / took / 1e9
+    bus = algorithm * 2 * (ranks - 1) / ranks  # compare it with the data sheet of the link
+    if dist.get_rank() == 0:
+        print(f"{size:8} {1e3 * took:10.3f} {algorithm:8.4f} {bus:8.4f}")
+dist.destroy_process_group()
