@@ -12,7 +12,6 @@ from bookkit.rulebook import rule
 
 UNREVISED = {
     "all-reduce",
-    "buckets",
     "by-hand",
     "collectives",
     "cost-of-talking",

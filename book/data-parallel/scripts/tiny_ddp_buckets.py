@@ -65,12 +65,14 @@ class Rebuilding(Filling):
         self.caps, self.find_unused, self.arrived = caps, find_unused, {}
         self.awaited = -1 if find_unused else len(self.order)
         start = caps if find_unused else [float("inf")]
-        self.cut(group(range(len(self.order))[::-1], self.order, start)[::-1])
+        front = range(len(self.order))[::-1]
+        self.cut(sorted(group(front, self.order, start), key=max))
 
     def forward(self, *inputs, **named):
         """Cut anew once, when all gradients have arrived in some order."""
         if torch.is_grad_enabled() and len(self.arrived) == self.awaited:
-            self.awaited, places = -1, torch.tensor([*self.arrived])
+            self.awaited, device = -1, self.order[0].device
+            places = torch.tensor([*self.arrived], device=device)
             dist.broadcast(places, src=0)
             self.cut(group(places.tolist(), self.order, self.caps))
         return super().forward(*inputs, **named)
@@ -102,7 +104,8 @@ class BucketDDP(Hearing):
         """Finish the round; a parameter that no rank used stays as it is."""
         self.listening, used = False, self.arrived.copy()
         if self.find_unused:
-            flags = torch.tensor([float(k in used) for k in range(len(self.order))])
+            here = [float(place in used) for place in range(len(self.order))]
+            flags = torch.tensor(here, device=self.order[0].device)
             for place in self.view.keys() - used.keys():
                 self.fill(place)
             dist.all_reduce(flags)
