@@ -16,7 +16,6 @@ UNREVISED = {
     "collectives",
     "cost-of-talking",
     "data-parallel-and-the-gil",
-    "feeding-ranks",
     "from-spawn-to-torchrun",
     "meeting-up",
     "pipelines",

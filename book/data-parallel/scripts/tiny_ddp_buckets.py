@@ -16,15 +16,13 @@ def group(places, parameters, caps):
     done, filling, limits = [], {}, {}
     for place in places:
         kind = parameters[place].dtype, parameters[place].device
-        members, held = filling.pop(kind, ([], 0))
-        members, held = [*members, place], held + parameters[place].nbytes
+        filling.setdefault(kind, []).append(place)
+        held = sum(parameters[other].nbytes for other in filling[kind])
         first, *others = limits.get(kind, caps)
         if held >= first:
-            done.append(members)
+            done.append(filling.pop(kind))
             limits[kind] = others or [first]
-        else:
-            filling[kind] = members, held
-    return done + [members for members, _ in filling.values()]
+    return done + list(filling.values())
 
 
 class Bucketed(TinyDDP):
