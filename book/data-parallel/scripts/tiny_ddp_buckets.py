@@ -55,8 +55,8 @@ class Filling(Bucketed):
             self.launched.append(dist.all_reduce(self.flat[index], async_op=True))
 
 
-class Rebuilding(Filling):
-    """One bucket in the first step, then buckets in rank 0's ready order."""
+class Starting(Filling):
+    """Sends all in one bucket, in the first step."""
 
     def __init__(self, module, caps=(2**20, 25 * 2**20), find_unused=False):
         super().__init__(module)
@@ -65,6 +65,10 @@ class Rebuilding(Filling):
         start = caps if find_unused else [float("inf")]
         front = range(len(self.order))[::-1]
         self.cut(sorted(group(front, self.order, start), key=max))
+
+
+class Rebuilding(Starting):
+    """Then sends buckets in rank 0's ready order."""
 
     def forward(self, *inputs, **named):
         """Cut anew once, when all gradients have arrived in some order."""
