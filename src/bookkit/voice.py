@@ -11,8 +11,6 @@ from bookkit.notebook import tags
 from bookkit.rulebook import rule
 
 UNREVISED = {
-    "buckets",
-    "feeding-ranks",
     "from-spawn-to-torchrun",
     "splitting-layers",
 }

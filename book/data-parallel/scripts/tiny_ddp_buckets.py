@@ -16,15 +16,13 @@ def group(places, parameters, caps):
     done, filling, limits = [], {}, {}
     for place in places:
         kind = parameters[place].dtype, parameters[place].device
-        members, held = filling.pop(kind, ([], 0))
-        members, held = [*members, place], held + parameters[place].nbytes
+        filling.setdefault(kind, []).append(place)
+        held = sum(parameters[other].nbytes for other in filling[kind])
         first, *others = limits.get(kind, caps)
         if held >= first:
-            done.append(members)
+            done.append(filling.pop(kind))
             limits[kind] = others or [first]
-        else:
-            filling[kind] = members, held
-    return done + [members for members, _ in filling.values()]
+    return done + list(filling.values())
 
 
 class Bucketed(TinyDDP):
@@ -57,20 +55,26 @@ class Filling(Bucketed):
             self.launched.append(dist.all_reduce(self.flat[index], async_op=True))
 
 
-class Rebuilding(Filling):
-    """One bucket in the first step, then buckets in rank 0's ready order."""
+class Starting(Filling):
+    """Sends all in one bucket, in the first step."""
 
     def __init__(self, module, caps=(2**20, 25 * 2**20), find_unused=False):
         super().__init__(module)
         self.caps, self.find_unused, self.arrived = caps, find_unused, {}
         self.awaited = -1 if find_unused else len(self.order)
         start = caps if find_unused else [float("inf")]
-        self.cut(group(range(len(self.order))[::-1], self.order, start)[::-1])
+        front = range(len(self.order))[::-1]
+        self.cut(sorted(group(front, self.order, start), key=max))
+
+
+class Rebuilding(Starting):
+    """Then sends buckets in rank 0's ready order."""
 
     def forward(self, *inputs, **named):
         """Cut anew once, when all gradients have arrived in some order."""
         if torch.is_grad_enabled() and len(self.arrived) == self.awaited:
-            self.awaited, places = -1, torch.tensor([*self.arrived])
+            self.awaited, device = -1, self.order[0].device
+            places = torch.tensor([*self.arrived], device=device)
             dist.broadcast(places, src=0)
             self.cut(group(places.tolist(), self.order, self.caps))
         return super().forward(*inputs, **named)
@@ -102,7 +106,8 @@ class BucketDDP(Hearing):
         """Finish the round; a parameter that no rank used stays as it is."""
         self.listening, used = False, self.arrived.copy()
         if self.find_unused:
-            flags = torch.tensor([float(k in used) for k in range(len(self.order))])
+            here = [float(place in used) for place in range(len(self.order))]
+            flags = torch.tensor(here, device=self.order[0].device)
             for place in self.view.keys() - used.keys():
                 self.fill(place)
             dist.all_reduce(flags)

@@ -1,0 +1,28 @@
+"""How much of DDP's exchange backward waits for, for two bucket caps. The chapter *buckets* runs it under torchrun.
+
+torchrun --standalone --nproc-per-node=2 exposed.py
+"""
+
+import os
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
+device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
+if on_gpu:
+    torch.cuda.set_device(device)
+dist.init_process_group("nccl" if on_gpu else "gloo")
+
+for cap in (2, 25):
+    model = torch.nn.Sequential(*[torch.nn.Linear(512, 512) for _ in range(12)]).to(device)
+    ddp = DDP(model, bucket_cap_mb=cap, gradient_as_bucket_view=True)
+    for _ in range(8):  # the log, read after a step, tells of the step before
+        ddp(torch.ones(256, 512, device=device)).sum().backward()
+        ddp.zero_grad()
+    log = ddp._get_ddp_logging_data()
+    exposed = (log["backward_comm_time"] - log["backward_compute_comm_overlap_time"]) / 1e6
+    if dist.get_rank() == 0:
+        print(f"cap {cap} MiB: buckets of {log['rebuilt_bucket_sizes']} bytes, exposed {exposed:.1f} ms")
+dist.destroy_process_group()
