@@ -23,7 +23,6 @@ UNREVISED = {
     "pipelines",
     "point-to-point",
     "rank-local-rank-world-size",
-    "splitting-layers",
     "two-computers",
     "why-distribute",
 }
