@@ -18,7 +18,6 @@ UNREVISED = {
     "cost-of-talking",
     "data-parallel-and-the-gil",
     "feeding-ranks",
-    "from-spawn-to-torchrun",
     "meeting-up",
     "pipelines",
     "point-to-point",
