@@ -11,8 +11,6 @@ from bookkit.notebook import tags
 from bookkit.rulebook import rule
 
 UNREVISED = {
-    "from-spawn-to-torchrun",
-    "splitting-layers",
 }
 SECTIONS = ("What you will learn", "When it breaks", "On GPUs", "Exercises", "Take it home", "Summary")
 MOST_VISIBLE = 14

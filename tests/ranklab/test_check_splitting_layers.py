@@ -59,7 +59,7 @@ def told(notebook, capsys):
 
 def test_a_right_chain_is_told_so(told):
     assert told(RIGHT) == (
-        "Correct: 5 models on 2, 3 and 4 ranks, each gradient that of the uncut model. Messages a rank: 2.\n"
+        "Correct: 5 models on 2, 3 and 4 ranks, each gradient that of the uncut model. Messages per rank: 2.\n"
     )
 
 

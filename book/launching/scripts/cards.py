@@ -7,4 +7,5 @@ import os
 
 visible = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
 local_rank = int(os.environ["LOCAL_RANK"])
-print(f"sees {visible}, LOCAL_RANK {local_rank}: card {visible[local_rank]}")
+place = f"LOCAL_RANK {local_rank} of {os.environ['LOCAL_WORLD_SIZE']}"
+print(f"sees {visible}, {place}: card {visible[local_rank]}")

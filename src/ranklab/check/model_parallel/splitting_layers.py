@@ -64,7 +64,7 @@ def chain(answer: Callable[[Module, Tensor, Callable[[Tensor], Tensor]], Tensor 
             most = max([most, *(attempt.messages // len(_batches(kind)) for attempt in ranks)])
     return correct(
         f"{len(KINDS)} models on {listed(worlds)} ranks, each gradient that of the uncut model. "
-        f"Messages a rank: {most}."
+        f"Messages per rank: {most}."
     )
 
 
