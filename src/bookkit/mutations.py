@@ -52,12 +52,12 @@ def chosen(notebook, count, seed=0):
         seed: another one chooses others.
     """
     dice = random.Random(seed)
-    by_cell = {}
+    by_cell: dict[int, list[Mutation]] = {}
     for mutation in mutations(notebook):
         by_cell.setdefault(mutation.index, []).append(mutation)
     for of_cell in by_cell.values():
         dice.shuffle(of_cell)
-    taken = []
+    taken: list[Mutation] = []
     while len(taken) < count and any(by_cell.values()):
         round_ = [of_cell.pop() for of_cell in by_cell.values() if of_cell]
         taken += dice.sample(round_, min(len(round_), count - len(taken)))
