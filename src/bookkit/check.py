@@ -17,7 +17,6 @@ from bookkit.recorded import waiting
 from bookkit.rulebook import Finding
 from bookkit.rules import examine
 from bookkit.types import check_types
-from bookkit.voice import UNREVISED
 
 # A line of a test or a rule that holds a leak on purpose says so.
 PLANTED = "bookkit: planted"
@@ -74,8 +73,6 @@ def report(opened, findings):
     cells = sum(len(chapter.code) for chapter in opened)
     style = "bold red" if findings else "bold green"
     summary = f"{count(len(opened), 'chapter')}, {count(cells, 'cell')}, {count(len(findings), 'finding')}"
-    if behind := sum(chapter.path.stem in UNREVISED for chapter in opened):
-        summary += f"; {behind} not yet held to the rules of bookkit/voice.py"
     summary += f", {count(len(late), 'cell')} to record on a GPU" if late else ""
     console.print(summary, style=style)
 

@@ -1,8 +1,4 @@
-"""The rules of how a chapter speaks and teaches: why first, minutes, offered answers, sources in footnotes.
-
-They hold for every chapter but those in ``UNREVISED``, which were written before them; a chapter leaves that list when
-it is revised, and a test says when it is still there without need.
-"""
+"""The rules of how a chapter speaks and teaches: why first, minutes, offered answers, sources in footnotes."""
 
 import re
 
@@ -10,8 +6,6 @@ from bookkit.normalise import HIDDEN
 from bookkit.notebook import tags
 from bookkit.rulebook import rule
 
-UNREVISED = {
-}
 SECTIONS = ("What you will learn", "When it breaks", "On GPUs", "Exercises", "Take it home", "Summary")
 MOST_VISIBLE = 14
 LATE = "Start here if you came late"
@@ -34,26 +28,6 @@ UNUSED = {
 }
 
 
-def is_revised(chapter):
-    """Whether these rules hold for a chapter."""
-    return chapter.path.stem not in UNREVISED
-
-
-def revised(name, fix):
-    """Enter a rule that asks nothing of chapters that are not revised."""
-
-    def enter(look):
-        def look_at_revised(chapter):
-            if is_revised(chapter):
-                yield from look(chapter)
-
-        look_at_revised.__doc__ = look.__doc__
-        rule(name, fix)(look_at_revised)
-        return look
-
-    return enter
-
-
 def texts(chapter):
     """``(index, text without code and footnotes)`` of each text cell."""
     for index, cell in enumerate(chapter.notebook.cells):
@@ -61,7 +35,7 @@ def texts(chapter):
             yield index, FOOTNOTE.sub("", re.sub(r"```.*?```|`[^`]*`", "``", cell.source, flags=re.S))
 
 
-@revised("sections", f"a chapter has {', '.join(SECTIONS)}")
+@rule("sections", f"a chapter has {', '.join(SECTIONS)}")
 def sections(chapter):
     """Every chapter answers the same questions, in the same places."""
     headings = re.findall(r"^## (.+)$", "\n".join(text for _, text in texts(chapter)), re.M)
@@ -70,7 +44,7 @@ def sections(chapter):
             yield None, f"there is no section {section}"
 
 
-@revised("why-first", "begin with a moment that the reader knows, before the table of minutes")
+@rule("why-first", "begin with a moment that the reader knows, before the table of minutes")
 def why_first(chapter):
     """The first paragraph says why; a reader who does not know that stops."""
     first = chapter.notebook.cells[0].source if chapter.notebook.cells else ""
@@ -79,7 +53,7 @@ def why_first(chapter):
         yield 0, f"{len(before)} words stand before its table of minutes"
 
 
-@revised("minutes", "write *Core · 8 minutes* below each heading that is taught, and their sums in the first table")
+@rule("minutes", "write *Core · 8 minutes* below each heading that is taught, and their sums in the first table")
 def minutes(chapter):
     """A teacher plans by them, so they add up."""
     text = "\n".join(cell.source for cell in chapter.notebook.cells if cell.cell_type == "markdown")
@@ -91,7 +65,7 @@ def minutes(chapter):
         yield None, f"its table says {total[1]} and {total[2]} minutes, its sections add up to {core} and {whole}"
 
 
-@revised("answers", "offer two to four answers below the question: (A) one (B) four")
+@rule("answers", "offer two to four answers below the question: (A) one (B) four")
 def answers(chapter):
     """A room votes, so there is something to vote on."""
     for index, text in texts(chapter):
@@ -101,7 +75,7 @@ def answers(chapter):
                 yield index, f"no answers are offered to {question[0][:60]}"
 
 
-@revised("late", f"a text cell with {LATE}, and one %%px cell that restores the state")
+@rule("late", f"a text cell with {LATE}, and one %%px cell that restores the state")
 def late(chapter):
     """Somebody always comes late; one cell brings fresh ranks to the middle of the page."""
     cells = chapter.notebook.cells
@@ -112,7 +86,7 @@ def late(chapter):
         yield found[0] + 1, f"below {LATE} there is no %%px cell"
 
 
-@revised("citation", "put file, symbol and version into a footnote")
+@rule("citation", "put file, symbol and version into a footnote")
 def citation(chapter):
     """A source in the middle of a sentence stops the reader there; a footnote does not."""
     for index, cell in enumerate(chapter.notebook.cells):
@@ -121,7 +95,7 @@ def citation(chapter):
                 yield index, f"a source in running text ({found})"
 
 
-@revised("visible-lines", f"fold what is plumbing (tag it {HIDDEN}), or split it")
+@rule("visible-lines", f"fold what is plumbing (tag it {HIDDEN}), or split it")
 def visible_lines(chapter):
     """A cell that is shown is short enough to type."""
     for index, _, cell in chapter.code:
@@ -130,7 +104,7 @@ def visible_lines(chapter):
             yield index, f"{lines} lines are shown; {MOST_VISIBLE} are allowed"
 
 
-@revised("visible-assertion", f'fold it into a cell that begins with "{CHECKS}"')
+@rule("visible-assertion", f'fold it into a cell that begins with "{CHECKS}"')
 def visible_assertion(chapter):
     """The test is not the lesson."""
     for index, _, cell in chapter.code:
@@ -138,7 +112,7 @@ def visible_assertion(chapter):
             yield index, "an assertion is shown"
 
 
-@revised("words", "write as one talks at a whiteboard")
+@rule("words", "write as one talks at a whiteboard")
 def words(chapter):
     """Words that we do not use: they promise, or they are not the field's."""
     for index, text in texts(chapter):
