@@ -182,7 +182,7 @@ class World:
         return [reply.get() for reply in replies.values()], ""
 
     def commands(self, program: str = "program.py") -> str:
-        """Return the shell commands that start the same ranks by hand, one a rank.
+        """Return the shell commands that start the same ranks by hand, one per rank.
 
         Args:
             program: what each rank runs.

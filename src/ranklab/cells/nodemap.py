@@ -14,7 +14,7 @@ NAME = "font:600 .8em/1.6 system-ui,sans-serif;"
 
 
 def text_map(nodes: Sequence[int], hosts: Sequence[Sequence[str]] = ()) -> str:
-    """Return one line a node: its ranks, with their local ranks.
+    """Return one line per node: its ranks, with their local ranks.
 
     Args:
         nodes: processes on each node.

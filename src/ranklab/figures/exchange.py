@@ -19,7 +19,7 @@ LABEL, ARROW, GAP = 1.7, 1.1, 0.6  # widths of "rank 0", of the arrow and betwee
 
 
 def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence[Any]], title: str = "") -> Figure:
-    """Draw the numbers that ranks held before and after an operation, side by side, a row a rank.
+    """Draw the numbers that ranks held before and after an operation, side by side, a row per rank.
 
     A number has the colour of the rank that alone held it before. One that nobody held before, or several did, was
     computed or cannot be told: it stays without a colour.

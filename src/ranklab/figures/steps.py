@@ -75,7 +75,7 @@ class Steps:
         self.size = len(self.contents[0])
 
     def __repr__(self) -> str:
-        """One line a step: who sent which chunk to whom."""
+        """One line per step: who sent which chunk to whom."""
         lines = [self.title] if self.title else []
         for number in range(1, len(self.contents)):
             sent = ", ".join(f"{sender} → {receiver}: chunk {chunk}" for sender, receiver, chunk in self._sent(number))

@@ -74,7 +74,7 @@ def examine(
 
     Args:
         launch: what was launched.
-        agents: one a node, all ended.
+        agents: one per node, all ended.
         reason: "finished", "trouble" (a node failed and others went on), "deadline" or "interrupted".
         timeout: the deadline, seconds.
         strays: how many processes each rank had started at the deadline, see :func:`ranklab.launch.family.strays`.

@@ -46,7 +46,7 @@ class Launch:
         rdzv: how nodes meet: "standalone" (one node), "static" or "c10d".
         flags: further options of torchrun, as typed.
         launcher: "torchrun", or the module of an older launcher.
-        names: what the nodes are called, one a node; empty on one machine.
+        names: what the nodes are called, one per node; empty on one machine.
         address: where node 0 is.
     """
 
@@ -95,7 +95,7 @@ class Launch:
         return [self.script, *self.arguments]
 
     def typed(self) -> str:
-        """Return the commands to type, one a node; ``$PORT`` stands for any free port of node 0, the same in all."""
+        """Return the commands to type, one per node; ``$PORT`` stands for any free port of node 0, the same in all."""
         lines = []
         for node in range(len(self.nodes)):
             # Quoted as a shell reads it; $PORT is meant to be filled in, by the reader or the shell.

@@ -95,7 +95,7 @@ class Run:
         outputs: what each rank printed, in rank order.
         errors: what each rank wrote to stderr, in rank order; not shown in full.
         failure: why it did not end well, a :class:`ranklab.launch.autopsy.Failure`; None where it did.
-        commands: what to type on each node, one line a node.
+        commands: what to type on each node, one line per node.
         note: what the backend that was asked for has added to the ranks' environment, a sentence; "" where nothing.
         attempts: ``outputs`` of each time that torchrun started the ranks; the last is ``outputs``.
         report: the report of failures that torchrun printed, "" where it printed none. Times, host names, process ids

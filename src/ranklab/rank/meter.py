@@ -164,7 +164,7 @@ def _watch(count):
     class Watch(TorchDispatchMode):
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
-            # Keeping torch.compile out of a mode imports it: a second and 70 MB a rank, at the first operation in the
+            # Keeping torch.compile out of a mode imports it: a second and 70 MB per rank, at the first operation in the
             # block. Where nobody has imported it, there is nothing to keep out (_python_dispatch.py, 2.13).
             return "torch._dynamo" in sys.modules
 

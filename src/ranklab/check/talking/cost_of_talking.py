@@ -16,7 +16,7 @@ MOVED = {  # how often the whole array passes the busiest link, in n-ths: what n
     "reduce": lambda ranks: 1.0,
 }
 WORLDS = ((5, 4e6), (2, 16e6), (8, 1e9), (512, 1e8))
-LINK = 12.5e9  # bytes a second
+LINK = 12.5e9  # bytes per second
 COUNTS = (2, 3, 4, 5, 8, 64, 100, 512)
 ALPHA, BETA = 1e-4, 1e-9
 OTHERS = ((1e-5, 1e-9), (1e-4, 1e-10))  # α and β of other networks, tried where all choices for the first are right
