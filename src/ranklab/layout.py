@@ -7,7 +7,7 @@ torchrun would have set. Used by the chapter *rank-local-rank-world-size*.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from .errors import WorldError
@@ -92,18 +92,20 @@ def places(nodes: Sequence[int]) -> list[Place]:
     ]
 
 
-def shell_commands(nodes: Sequence[int], address: str, program: str) -> str:
-    """Return the shell commands that start the ranks of a job by hand, one a line; ``$PORT`` stands for a free port.
+def shell_commands(nodes: Sequence[int], address: str, program: str, added: Sequence[Mapping[str, str]] = ()) -> str:
+    """Return the shell commands that start the ranks of a job by hand, one per line; ``$PORT`` is a free port.
 
     Args:
         nodes: processes on each node.
         address: host on which rank 0 listens.
         program: what each rank runs.
+        added: further variables of each rank, in rank order; none where it is empty.
     """
     lines = []
     for place in places(nodes):
         environment = place.environment(address, 0) | {"MASTER_PORT": "$PORT"}
-        shown = " ".join(f"{name}={environment[name]}" for name in SHOWN)
+        told = {name: environment[name] for name in SHOWN} | dict(added[place.rank] if added else {})
+        shown = " ".join(f"{name}={value}" for name, value in told.items())
         lines.append(f"{shown} python {program} &")
     return "\n".join(lines)
 

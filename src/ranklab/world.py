@@ -14,6 +14,7 @@ from .cells.nodemap import headline, html_map, text_map
 from .cells.presses import Presses
 from .cells.recovery import regroup
 from .engines.choice import FORK
+from .engines.devices import to_type
 from .engines.processes import Processes
 from .errors import StartLost, WorldError
 from .lab.rates import Link
@@ -188,11 +189,13 @@ class World:
             program: what each rank runs.
 
         Returns:
-            Lines of ``NAME=value … python program``; ``$PORT`` stands for any free port, the same for all.
+            Lines of ``NAME=value … python program``; ``$PORT`` stands for any free port, the same for all. Ranks that
+            share a GPU have the variables which let them, for NCCL.
 
         Used in the chapter *your-first-ranks*.
         """
-        return shell_commands(self.nodes, self.processes.network.address, program)
+        added = to_type(self.processes.devices)
+        return shell_commands(self.nodes, self.processes.network.address, program, added)
 
     def program(self) -> str:
         """Return the ``%%px`` cells so far, joined: a program that torchrun runs unchanged.

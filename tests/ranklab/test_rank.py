@@ -8,9 +8,15 @@ from torch.cuda import _parse_visible_devices
 
 import ranklab
 from ranklab.engines import devices
-from ranklab.engines.devices import check_backend, choose_backend_elsewhere, choose_devices, devices_for
+from ranklab.engines.devices import (
+    check_backend,
+    choose_backend_elsewhere,
+    choose_devices,
+    devices_for,
+    to_type,
+)
 from ranklab.errors import WorldError
-from ranklab.layout import places
+from ranklab.layout import places, shell_commands
 from ranklab.system import backends
 from ranklab.system.foreign import read_places
 from ranklab.system.gpus import own_gpu, visible_gpu_names, visible_gpus
@@ -246,3 +252,10 @@ def test_gpus_are_counted_also_where_one_is_cut_into_parts(monkeypatch, program,
     assert visible_gpus() == count
     for shown in ("MIG-0", ""):
         assert visible_gpu_names({"CUDA_VISIBLE_DEVICES": shown}) == [shown] * (bool(shown) and count > 0)
+
+
+def test_commands_to_type_name_what_lets_ranks_share_a_gpu_and_nothing_of_ours():
+    devices, _ = devices_for((2,), "nccl", ["GPU-0"])
+    lines = shell_commands((2,), "127.0.0.1", "train.py", to_type(devices.environments)).splitlines()
+    assert " NCCL_HOSTID=rank1 NCCL_IB_DISABLE=1 python" in lines[1] and "RANKLAB" not in lines[1]
+    assert to_type(devices_for((2,), "gloo", ["GPU-0"])[0].environments) == to_type(()) == []

@@ -88,6 +88,19 @@ def devices_for(nodes: Sequence[int], asked: str | None, gpus: Sequence[str]) ->
     return Devices(ON_GPUS.name, environments), "" if enough else _why_shared(ranks, len(gpus))
 
 
+def to_type(environments: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Return what a person would type for the same devices, by rank: nothing of ours, and nothing where they are CPUs.
+
+    Args:
+        environments: of the ranks, from :class:`Devices`; none where another launcher has set them.
+    """
+    return [
+        {name: value for name, value in own.items() if not name.startswith("RANKLAB_")}
+        for own in environments
+        if own[backends.BACKEND] == ON_GPUS.name
+    ]
+
+
 def _why_shared(ranks: int, gpus: int) -> str:
     return (
         f"{ranks} ranks share {_count(gpus)}: right for learning, not for speed. "

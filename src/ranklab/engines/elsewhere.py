@@ -67,6 +67,8 @@ class Elsewhere(Processes):
         RanklabError: the ranks did not come up.
     """
 
+    devices = ()  # what its ranks see is set by the other launcher
+
     def __init__(
         self,
         size: int,

@@ -84,7 +84,7 @@ class Processes:
                 # The server comes first: it imports torch while this process imports ipyparallel.
                 if self.launcher == FORK:
                     self._server = Server(self._owned, self.home / "fork-server.log")
-                self.backend, self._devices = choose_devices(nodes, backend)
+                self.backend, self.devices = choose_devices(nodes, backend)
                 self._start(nodes, links, progress)
             except OSError as error:
                 self.stop()
@@ -156,7 +156,7 @@ class Processes:
     def _environment(self, place) -> dict[str, str]:
         environment = place.environment(self.network.address, self.master_port)
         environment |= self._owned | self._made.environment(place)
-        environment |= self._devices[place.rank]
+        environment |= self.devices[place.rank]
         return {BUFFER: os.environ.get(BUFFER, ENTRIES), **backends.defaults(), **environment}
 
     def _await(self, ranks: list[int], progress: Progress, doing: str) -> None:
