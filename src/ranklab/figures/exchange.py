@@ -55,7 +55,7 @@ def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence
     digits = min(size, 0.92 * cell * 72 / (DIGIT * max(len(longest), 1)))
     if digits < SMALLEST:
         raise WorldError(f"exchange() has no room for {longest} in a cell: round the numbers, or draw fewer.")
-    figure, axes = canvas(cell * (len(before) + 1) + (0.55 if title else 0.15), colors=64)
+    figure, axes = canvas(cell * (len(before) + 1) + (0.55 if title else 0.15), colors=32)
     owners = _owners(grids["before"])
     for rank in range(len(before)):
         axes.text(0, rank + 0.5, f"rank {rank}", va="center", color=INK, fontsize=size)
