@@ -18,8 +18,8 @@ def device() -> torch.device:
 
     The index of a GPU counts those that this process can see (``CUDA_VISIBLE_DEVICES``), so it is the local rank
     where all ranks of a node see the same list. Some launchers show each rank one GPU only (``srun
-    --gpus-per-task=1``); then it is ``cuda:0`` for all of them. torchrun only does that with ``--virtual-local-rank``, and ranklab not for ranks
-    of its own (without ``engines=``), so under them one visible GPU for several ranks is too few: except where ranks
+    --gpus-per-task=1``, ``torchrun --virtual-local-rank``); then it is ``cuda:0`` for all of them. ranklab does not for
+    ranks of its own (without ``engines=``), so under it one visible GPU for several ranks is too few: except where they
     were asked to share, by ``backend="nccl"`` in ``ranklab.start`` or ``ranklab.torchrun``; then rank 0 has the first
     GPU, rank 1 the next, and after the last one it begins again.
 
