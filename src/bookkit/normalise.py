@@ -13,7 +13,7 @@ import nbformat
 from bookkit import png
 from bookkit.errors import BookError
 from bookkit.needs import may_be_kept
-from bookkit.notebook import tags, to_bytes
+from bookkit.notebook import in_solutions, tags, to_bytes
 
 MEASURED = "nbval-ignore-output"
 
@@ -46,12 +46,11 @@ def normalise(notebook, title="the notebook"):
     result = copy.deepcopy(notebook)
     result.nbformat, result.nbformat_minor = 4, 5
     result.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE})
-    number, in_solution = 0, False
-    for cell in result.cells:
+    number, solutions = 0, in_solutions(result)
+    for index, cell in enumerate(result.cells):
         cell.metadata = _only(cell.metadata, CELL_METADATA)
         _fold(cell)
-        in_solution = _solves(cell, in_solution)
-        if in_solution and cell.cell_type == "code":
+        if index in solutions:
             cell.metadata["jupyter"] = FOLDED  # the site folds all of a solution, JupyterLab each cell
         if not may_be_kept(cell):
             cell.metadata.pop("recorded", None)  # of a tag that the cell had
@@ -83,14 +82,6 @@ def _fold(cell):
             options |= dict.fromkeys(prompts, title[1])
     if options:
         cell.metadata["mystnb"] = nbformat.from_dict(options)
-
-
-def _solves(cell, before):
-    """Whether what follows this cell belongs to a solution."""
-    if cell.cell_type != "markdown":
-        return before
-    starts, ends = cell.source.rfind("{solution-start}"), cell.source.rfind("{solution-end}")
-    return before if starts == ends else starts > ends
 
 
 def comparable(notebook):

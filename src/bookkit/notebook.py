@@ -79,6 +79,18 @@ def code_cells(notebook):
             yield index, number, cell
 
 
+def in_solutions(notebook):
+    """The places, among all cells, of the code cells between a ``{solution-start}`` and its ``{solution-end}``."""
+    places, inside = set(), False
+    for index, cell in enumerate(notebook.cells):
+        starts, ends = cell.source.rfind("{solution-start}"), cell.source.rfind("{solution-end}")
+        if cell.cell_type == "code":
+            places |= {index} if inside else set()
+        elif starts != ends:
+            inside = starts > ends
+    return places
+
+
 def cell_name(notebook, index):
     """What an author would call a cell: ``cell [7]`` as Jupyter shows it, or its first words."""
     cell = notebook.cells[index]

@@ -3,7 +3,7 @@
 import re
 
 from bookkit.normalise import HIDDEN
-from bookkit.notebook import tags
+from bookkit.notebook import in_solutions, tags
 from bookkit.rulebook import rule
 
 SECTIONS = ("What you will learn", "When it breaks", "On GPUs", "Exercises", "Take it home", "Summary")
@@ -97,10 +97,12 @@ def citation(chapter):
 
 @rule("visible-lines", f"fold what is plumbing (tag it {HIDDEN}), or split it")
 def visible_lines(chapter):
-    """A cell that is shown is short enough to type."""
+    """A cell that is shown is short enough to type; a solution is shown on request, and is read."""
+    solutions = in_solutions(chapter.notebook)
     for index, _, cell in chapter.code:
         lines = len([line for line in cell.source.strip().splitlines() if line.strip()])
-        if HIDDEN not in tags(cell) and lines > MOST_VISIBLE and "class " not in cell.source:
+        shown = HIDDEN not in tags(cell) and index not in solutions
+        if shown and lines > MOST_VISIBLE and "class " not in cell.source:
             yield index, f"{lines} lines are shown; {MOST_VISIBLE} are allowed"
 
 

@@ -111,6 +111,16 @@ def test_a_class_may_be_longer(found):
     assert found(replaced(3, "rank = 0", "class Model:\n" + "    a = 0\n" * 15)) == {}
 
 
+def test_a_solution_may_be_longer(found):
+    def appended(*cells):
+        return lambda notebook: notebook.cells.extend(cells)
+
+    start, end = new_markdown_cell("````{solution-start} sum\n````"), new_markdown_cell("````{solution-end}\n````")
+    long = new_code_cell("a = 0\n" * 15)
+    assert found(appended(start, long, end)) == {}
+    assert list(found(appended(start, end, long))) == ["visible-lines"]
+
+
 def test_who_checks_chapters_has_these_rules():
     listed = "import bookkit.check, bookkit.rulebook; print(*(item.name for item in bookkit.rulebook.RULES))"
     names = subprocess.run([sys.executable, "-c", listed], capture_output=True, text=True, check=True).stdout.split()
