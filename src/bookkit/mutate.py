@@ -2,6 +2,7 @@
 
 import copy
 
+import nbformat
 from rich.table import Table
 
 from bookkit.chapter import texts
@@ -10,7 +11,7 @@ from bookkit.execute import execute
 from bookkit.mutations import chosen
 from bookkit.needs import may_be_kept
 from bookkit.normalise import MEASURED, normalise
-from bookkit.notebook import cell_name, code_cells, read, tags
+from bookkit.notebook import cell_name, code_cells, read, tags, to_bytes
 from bookkit.progress import console, progress
 
 COUNT = 20
@@ -59,7 +60,8 @@ def noticed(path, stored, change):
     changed = copy.deepcopy(stored)
     changed.cells[change.index].source = change.source
     try:
-        ran = normalise(execute(path, notebook=changed, title="", seconds=SECONDS))
+        # As it would be stored: what was run has the kinds of an output in another order.
+        ran = nbformat.reads(to_bytes(normalise(execute(path, notebook=changed, title="", seconds=SECONDS))), 4)
     except ChapterError as error:
         return f"{error.cell}, {error.said or error.reason}" if error.cell else error.reason
     for (index, _, before), (_, _, after) in zip(code_cells(stored), code_cells(ran), strict=True):

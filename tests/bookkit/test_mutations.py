@@ -4,7 +4,10 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from bookkit.__main__ import main
+from bookkit.execute import execute
 from bookkit.mutations import changes, chosen, mutations
+from bookkit.normalise import normalise
+from bookkit.notebook import write
 
 CELL = "%%px\nx = 3 - 1\nif x > 1:\n    first(x)\n    second(\n        x,\n    )\nprint(x)"
 
@@ -71,7 +74,9 @@ def test_a_change_is_noticed_by_an_error_or_by_an_output_and_else_nobody_does(bo
     path = book.run("noticed", "x = 5 - 1", "assert x == 4")
     assert main(["--root", str(book.root), "mutate", "--count", "1", str(path)]) == 0
     assert "1 of 1 changes were noticed" in capsys.readouterr().out
-    path = book.run("unnoticed", "x = 5 - 1", "y = x")
+    shown = "from IPython.display import display\ndisplay({'text/plain': 'a', 'text/html': 'b'}, raw=True)"
+    path = book.run("unnoticed", "x = 5 - 1", shown)
+    write(path, normalise(execute(path)))
     assert main(["--root", str(book.root), "mutate", "--count", "1", str(path)]) == 1
     told = capsys.readouterr().out
     assert "nobody" in told and "0 of 1 changes were noticed" in told
