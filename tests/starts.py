@@ -45,6 +45,8 @@ NAMED = {
     "ranklab/test_forkserver.py::test_spawn_behaves_the_same": "ranks",
     "ranklab/test_forkserver.py::test_stop_ends_what_a_rank_has_started": "ranks",
     "ranklab/test_forkserver.py::test_what_torch_reads_when_imported_is_read_again": "ranks",
+    "ranklab/test_gpu_programs.py::test_on_a_cpu_a_late_rank_is_told_by_an_exception": "ranks",
+    "ranklab/test_gpu_programs.py::test_the_matrix_of_gloo_is_the_one_that_meeting_up_draws": "ranks",
     "ranklab/test_hosts.py": "hosts",
     "ranklab/test_hosts_devices.py": "hosts ranks",
     "ranklab/test_hosts_world.py": "hosts ranks",

@@ -1,0 +1,112 @@
+"""Try nine operations with twelve dtypes on the backend of the device at hand, and print what it refuses.
+
+torchrun --standalone --nproc-per-node=4 capabilities.py
+
+The chapter *meeting-up* tries gloo by these functions, and NCCL by this program.
+"""
+
+import torch
+import torch.distributed as dist
+
+DTYPES = [
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "float8_e4m3fn",
+    "int64",
+    "int32",
+    "int16",
+    "int8",
+    "uint8",
+    "bool",
+    "complex64",
+]
+
+
+def one_tensor(name, x):
+    """Call an operation that takes one tensor."""
+    rank = dist.get_rank()
+    if name == "send, recv":
+        swap = dist.recv if rank % 2 else dist.send
+        swap(x, rank ^ 1)  # 0 and 1, 2 and 3
+    if name == "broadcast":
+        dist.broadcast(x, src=0)
+    if name == "all_reduce":
+        dist.all_reduce(x)
+    if name == "reduce":
+        dist.reduce(x, dst=0)
+
+
+def with_a_list(name, x, each, room):
+    """Call an operation that takes a list as well."""
+    rank = dist.get_rank()
+    if name == "all_gather":
+        dist.all_gather(room, x)
+    if name == "gather":
+        dist.gather(x, room if rank == 0 else None)
+    if name == "scatter":
+        dist.scatter(x, each if rank == 0 else None)
+    if name == "reduce_scatter":
+        dist.reduce_scatter(x, each)
+    if name == "all_to_all":
+        dist.all_to_all(room, each)
+
+
+def wanted():
+    """Return what each operation has to leave in x and in room; None: anything."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    everyone, own, sent = list(range(1, size + 1)), rank + 1, rank + 5
+    return {
+        "send, recv": (rank // 2 * 2 + 1, None),
+        "broadcast": (1, None),
+        "all_reduce": (sum(everyone), None),
+        "reduce": (sum(everyone) if rank == 0 else None, None),
+        "all_gather": (own, everyone),
+        "gather": (own, everyone if rank == 0 else None),
+        "scatter": (sent, None),
+        "reduce_scatter": (size * sent, None),
+        "all_to_all": (own, [sent] * size),
+    }
+
+
+def trial(name, dtype, device="cpu"):
+    """Try one operation with one dtype; return "" where it is right, else what was wrong."""
+
+    def tensor(value):
+        return torch.full((2,), value).to(device, dtype)
+
+    x, each = tensor(dist.get_rank() + 1), [tensor(other + 5) for other in range(dist.get_world_size())]
+    room = [tensor(0) for _ in each]
+    try:
+        one_tensor(name, x)
+        with_a_list(name, x, each, room)
+    except Exception as error:  # whatever a backend says is an answer
+        return str(error).splitlines()[0]
+    in_x, in_room = wanted()[name]
+    right = in_x is None or torch.equal(x.cpu(), tensor(in_x).cpu())
+    for got, value in zip(room, in_room or [], strict=in_room is not None):
+        right = right and torch.equal(got.cpu(), tensor(value).cpu())
+    return "" if right else "wrong result"
+
+
+def main():
+    """Print the dtypes that the backend refuses, a line per operation, and how many of the trials were right."""
+    import ranklab
+
+    device = ranklab.device()
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    backend = dist.get_default_backend_for_device(device)
+    dist.init_process_group(backend, device_id=device if device.type == "cuda" else None)
+    right = 0
+    for name in wanted():
+        refused = [dtype for dtype in DTYPES if trial(name, getattr(torch, dtype), device)]
+        right += len(DTYPES) - len(refused)
+        print(f"{name:15} refuses {', '.join(refused) or 'nothing'}")
+    print(f"{backend}: {right} of {len(wanted()) * len(DTYPES)} right")
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
