@@ -8,20 +8,10 @@ The chapter *meeting-up* tries gloo by these functions, and NCCL by this program
 import torch
 import torch.distributed as dist
 
-DTYPES = [
-    "float32",
-    "float64",
-    "float16",
-    "bfloat16",
-    "float8_e4m3fn",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "bool",
-    "complex64",
-]
+FLOATS = ["float32", "float64", "float16", "bfloat16", "float8_e4m3fn"]
+INTEGERS = ["int64", "int32", "int16", "int8", "uint8"]
+DTYPES = [*FLOATS, *INTEGERS, "bool", "complex64"]
+WRONG = "wrong result"
 
 
 def one_tensor(name, x):
@@ -87,11 +77,11 @@ def trial(name, dtype, device="cpu"):
     right = in_x is None or torch.equal(x.cpu(), tensor(in_x).cpu())
     for got, value in zip(room, in_room or [], strict=in_room is not None):
         right = right and torch.equal(got.cpu(), tensor(value).cpu())
-    return "" if right else "wrong result"
+    return "" if right else WRONG
 
 
 def main():
-    """Print the dtypes that the backend refuses, a line per operation, and how many of the trials were right."""
+    """Print the dtypes that the backend refuses, a line per operation, and the trials that gave a wrong result."""
     import ranklab
 
     device = ranklab.device()
@@ -99,12 +89,13 @@ def main():
         torch.cuda.set_device(device)
     backend = dist.get_default_backend_for_device(device)
     dist.init_process_group(backend, device_id=device if device.type == "cuda" else None)
-    right = 0
+    wrong = []
     for name in wanted():
-        refused = [dtype for dtype in DTYPES if trial(name, getattr(torch, dtype), device)]
-        right += len(DTYPES) - len(refused)
+        said = {dtype: trial(name, getattr(torch, dtype), device) for dtype in DTYPES}
+        refused = [dtype for dtype, words in said.items() if words not in ("", WRONG)]
+        wrong += [f"{name} {dtype}" for dtype, words in said.items() if words == WRONG]
         print(f"{name:15} refuses {', '.join(refused) or 'nothing'}")
-    print(f"{backend}: {right} of {len(wanted()) * len(DTYPES)} right")
+    print(f"{backend}: wrong results: {', '.join(wrong) or 'none'}")
     dist.destroy_process_group()
 
 
