@@ -217,15 +217,16 @@ def test_tag(findings):
 
 
 def test_measured(findings):
-    def tag(number):
+    def tag(number, *more):
         def change(notebook):
             for cell in notebook.cells[1 : 1 + number]:
-                cell.metadata.tags = ["nbval-ignore-output"]
+                cell.metadata.tags = ["nbval-ignore-output", *more]
 
         return change
 
     assert "measured" not in findings(tag(2))
     assert "measured" in findings(tag(3))
+    assert "measured" not in findings(tag(3, "needs-gpu"))
 
 
 def test_needs_hosts(findings):
