@@ -3,6 +3,8 @@
 torchrun --standalone --nproc-per-node=3 differing.py
 """
 
+import os
+
 import torch
 import torch.distributed as dist
 
@@ -23,10 +25,14 @@ def differing(model):
     return names
 
 
-dist.init_process_group("gloo")
-model = torch.nn.Linear(2, 1)
+on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
+device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
+if on_gpu:
+    torch.cuda.set_device(device)
+dist.init_process_group("nccl" if on_gpu else "gloo")
+model = torch.nn.Linear(2, 1).to(device)
 ddp = torch.nn.parallel.DistributedDataParallel(model)
-ddp(torch.ones(1, 2) * dist.get_rank()).sum().backward()
+ddp(torch.ones(1, 2, device=device) * dist.get_rank()).sum().backward()
 after_ddp = differing(model)
 model.weight.grad += dist.get_rank()  # what a forgotten rank, or a hook in ready order, may leave
 after_mistake = differing(model)

@@ -77,7 +77,7 @@ class TinyDDP(torch.nn.Module):
         used[list(self.arrived)] = 1
         if self.find_unused:
             dist.all_reduce(used)
-        return used
+        return used.tolist()
 
     @contextmanager
     def no_sync(self):
