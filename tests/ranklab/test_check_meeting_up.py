@@ -135,7 +135,7 @@ def equal_nodes(nodes):
         (
             levels,
             "Correct: added up over two levels, every rank has 10, as one process. "
-            "The groups need 4 connections, one group of all 6.",
+            "The groups need 4 connections, one group of all needs 6.",
         ),
         (equal_nodes, "With nodes=[3, 1]: node 1 runs rank 3, your answer is [3, 4, 5]."),
         (lambda nodes: ([list(range(count)) for count in nodes], [0, 3]), "your answer is [0]. Those are local ranks."),

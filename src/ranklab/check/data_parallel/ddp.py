@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ROWS = {
-    "as many rows on each rank": (4, 4, 4, 4),
+    "equally many rows on each rank": (4, 4, 4, 4),
     "different numbers of rows": (2, 5, 1, 3),
     "no rows on rank 1": (3, 0, 4, 0),
 }

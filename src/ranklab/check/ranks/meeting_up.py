@@ -123,7 +123,7 @@ def two_levels(answer: Callable[[Sequence[int]], tuple[Sequence[Sequence[int]], 
     flat, cut = _connections([range(world.size)]), _connections([*inner, leaders])
     return correct(
         f"added up over two levels, every rank has {totals[0]}, as one process. "
-        f"The groups need {cut} connections, one group of all {flat}."
+        f"The groups need {cut} connections, one group of all needs {flat}."
     )
 
 
