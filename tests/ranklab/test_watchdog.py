@@ -25,6 +25,19 @@ def test_a_group_that_is_being_destroyed_is_left_out(monkeypatch):
     assert recorder.collectives() == []
 
 
+def test_what_an_earlier_group_of_the_same_name_has_called_is_left_out(monkeypatch):
+    """The present group has one call, a receive, and receives are in no recorder."""
+    tables = {"pg_map": {(group := Group()): 0}, "pg_names": {group: "0"}}
+    noted = {"process_group": ["0"], "input_sizes": [[4]], "input_dtypes": ["Float"], "retired": True}
+    entries = [noted | {"collective_seq_id": 1, "profiling_name": "gloo:all_reduce", "time_created_ns": 50}]
+    monkeypatch.setattr(recorder, "torchs_groups", lambda: SimpleNamespace(**tables))
+    monkeypatch.setattr(recorder, "_entries", lambda: entries)
+    monkeypatch.setattr(recorder, "met", lambda: 40)
+    assert [called.name for called in recorder.collectives()] == ["all_reduce"]
+    monkeypatch.setattr(recorder, "met", lambda: 60)
+    assert recorder.collectives() == []
+
+
 def test_a_watchdog_answers_after_an_error_of_its_own(tmp_path, monkeypatch, capfd):
     def fails(self):
         raise KeyError("destroyed")

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..state import Collective
 from ..system.backends import BACKENDS, named
+from .meeting import met
 
 BUFFER = "TORCH_FR_BUFFER_SIZE"
 COMPLETED = "completed"  # the recorder's word for an operation that has ended
@@ -65,8 +66,9 @@ def collectives(since: int = 0) -> list[Collective]:
     found: dict[str, list[Collective]] = {name: [] for name, count in called.items() if count}
     for entry in _entries():
         group, number = entry["process_group"][0], entry["collective_seq_id"]
-        # A group that was destroyed and made anew has the same name, and counts from 1 again.
-        if group not in found or number > called[group] or entry.get("is_p2p"):
+        # A group that was destroyed and made anew has the same name, and counts from 1 again: also sends and receives,
+        # of which the recorder has no entry that would tell the two groups apart.
+        if group not in found or number > called[group] or entry.get("is_p2p") or entry["time_created_ns"] < met():
             continue
         earlier = found[group]
         if earlier and number <= earlier[-1].number:
