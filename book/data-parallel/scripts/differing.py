@@ -12,12 +12,13 @@ import torch.distributed as dist
 def differing(model):
     """Return the names of parameters whose gradient is not the same on all ranks, none counted as zero.
 
-    Call it on every rank.
+    Compares bits, because the smaller one of a number and NaN can be the number. Call it on every rank.
     """
     names = []
     for name, parameter in model.named_parameters():
         mine = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        lowest, highest = mine.clone(), mine.clone()
+        bits = mine.contiguous().reshape(-1).view(torch.uint8)
+        lowest, highest = bits.clone(), bits.clone()
         dist.all_reduce(lowest, dist.ReduceOp.MIN)
         dist.all_reduce(highest, dist.ReduceOp.MAX)
         if not torch.equal(lowest, highest):
