@@ -30,7 +30,8 @@ def prepare(notebook, fault):
     way = WAYS[notebook.backend]
     steps = [way.setup, LEAVE, *([way.start] if fault.group else []), "kept = 10 + rank"]
     for cell in steps:
-        assert notebook.px(cell, "--timeout 30").error is None
+        shown = notebook.px(cell, "--timeout 30")
+        assert shown.error is None, f"before {fault.name}, {cell!r}:\n{shown.text}"
 
 
 def options(fault):

@@ -35,7 +35,8 @@ def seconds(size):
 
 if dist.get_rank() == 0:
     print("bytes, milliseconds, algorithm bandwidth in GB/s, bus bandwidth in GB/s")
-for size in (4_000, 32_000, 256_000, 2_000_000, 16_000_000):
+sizes = [4_000, 32_000, 256_000, 2_000_000, 16_000_000]
+for size in [*sizes, 1_000_000_000] if on_gpu else sizes:
     took = seconds(size)
     algorithm = size / took / 1e9
     bus = algorithm * 2 * (ranks - 1) / ranks  # compare it with the data sheet of the link
