@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...layout import name_ranks
 from ...rank.meter import meter
-from ..grading import listed
+from ..grading import PREPARING, listed, on_ranks
 from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import LENGTHS, Case, attempts, difference, sizes
 
@@ -32,9 +32,6 @@ IN_PIECES = ("all_to_all", "all_to_all_single", "reduce_scatter", "reduce_scatte
 GATHERED = ("all_gather", "all_gather_single")
 
 
-# -- clipped_step ------------------------------------------------------------------------------------------------
-
-
 @grader
 def clipped_step(answer: Callable[[Module, Optimizer, Any, float], None]) -> Verdict:
     """Grade a step that clips the gradients of a scaled loss.
@@ -47,6 +44,7 @@ def clipped_step(answer: Callable[[Module, Optimizer, Any, float], None]) -> Ver
     Exercise of the chapter *mixed-precision*.
     """
     groups = sizes()
+    on_ranks(_prepare, patience=PREPARING)
     cases = [Case(size, ((),) * size, "four steps") for size in groups]
     for case, ranks in zip(cases, attempts(functools.partial(_clipped, answer), cases), strict=True):
         for rank, attempt in enumerate(ranks):
@@ -55,6 +53,14 @@ def clipped_step(answer: Callable[[Module, Optimizer, Any, float], None]) -> Ver
     return correct(
         f"on {listed(groups)} ranks the weights are those of float32, and all ranks skip the step that overflows."
     )
+
+
+def _prepare() -> None:
+    """Runs on a rank: what torch imports at the first step of an optimizer takes longer than an answer may."""
+    import torch
+    from torch.nn.parallel import DistributedDataParallel  # noqa: F401
+
+    torch.optim.SGD([torch.ones(1, requires_grad=True)]).step()
 
 
 def _clipped(answer: Callable) -> list[tuple[list[float], float]]:
@@ -120,9 +126,6 @@ def _wrong_move(moved: Tensor, wanted: Tensor, true: Tensor, scale: float) -> st
     return f"the weights move by a norm of {moved.norm():.3g}, expected {wanted.norm():.3g}" + (
         f": {told}" if told else "."
     )
-
-
-# -- scaled_step -------------------------------------------------------------------------------------------------
 
 
 @grader
@@ -221,9 +224,6 @@ def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, ran
     ]
     told = next((f" {words}" for slip, words in slips if moves(slip)), "")
     return f"the parameters are wrong after a step with finite gradients.{told}"
-
-
-# -- wide_sum ----------------------------------------------------------------------------------------------------
 
 
 @grader
