@@ -1,0 +1,299 @@
+"""Graders of the chapter *mixed-precision*: clipping behind a scaler, a scaler by hand, bfloat16 added in float32."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...layout import name_ranks
+from ...rank.meter import meter
+from ..grading import PREPARING, listed, on_ranks
+from ..verdict import Verdict, correct, grader, not_yet
+from ..worlds import LENGTHS, Case, attempts, difference, sizes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+    from torch.optim import Optimizer
+
+SCALE = 1024.0
+# The mean gradient of each step and the limit of its norm; the second overflows on the last rank.
+STEPS = [((30.0, 40.0), 1.0), (None, 1.0), ((0.3, 0.4), 1.0), ((30.0, 40.0), 0.25)]
+GRADIENTS = {
+    "finite gradients": {},
+    "an infinity on the last rank": {-1: "inf"},
+    "a NaN on rank 0": {0: "nan"},
+    "an infinity on rank 0 and its negative on the last rank": {0: "inf", -1: "-inf"},
+}
+RATE = 0.5
+# Of each byte given to these, a rank of N sends (N - 1) / N in a ring, all_reduce twice that, and a gather all N - 1.
+IN_PIECES = ("all_to_all", "all_to_all_single", "reduce_scatter", "reduce_scatter_single", "scatter", "all_reduce")
+GATHERED = ("all_gather", "all_gather_single")
+
+
+@grader
+def clipped_step(answer: Callable[[Module, Optimizer, Any, float], None]) -> Verdict:
+    """Grade a step that clips the gradients of a scaled loss.
+
+    Args:
+        answer: ``clipped_step(model, optimizer, scaler, limit)`` runs on every rank, inside a process group of 2, 3
+            and 4 ranks, after ``scaler.scale(loss).backward()`` on a DDP model. It clips the true gradient to the norm
+            ``limit``, makes the step and updates the scaler.
+
+    Exercise of the chapter *mixed-precision*.
+    """
+    groups = sizes()
+    on_ranks(_prepare, patience=PREPARING)
+    cases = [Case(size, ((),) * size, "four steps") for size in groups]
+    for case, ranks in zip(cases, attempts(functools.partial(_clipped, answer), cases), strict=True):
+        for rank, attempt in enumerate(ranks):
+            if problem := _wrong_steps(attempt.result, case.size):
+                return not_yet(f"With {case.size} ranks: rank {rank}: {problem}")
+    return correct(
+        f"on {listed(groups)} ranks the weights are those of float32, and all ranks skip the step that overflows."
+    )
+
+
+def _prepare() -> None:
+    """Runs on a rank: what torch imports at the first step of an optimizer takes longer than an answer may."""
+    import torch
+    from torch.nn.parallel import DistributedDataParallel  # noqa: F401
+
+    torch.optim.SGD([torch.ones(1, requires_grad=True)]).step()
+
+
+def _clipped(answer: Callable) -> list[tuple[list[float], float]]:
+    """Runs on a rank, in the group of a case: the weights and the scale after each step."""
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    model = DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
+    torch.nn.init.zeros_(model.module.weight)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    scaler = torch.amp.GradScaler("cpu", init_scale=SCALE)
+    rank, size, left = dist.get_rank(), dist.get_world_size(), []
+    for gradient, limit in STEPS:
+        mean = torch.tensor([gradient or (3e38 if rank == size - 1 else 1.0,) * 2])
+        weighed = mean * 2 * (rank + 1) / (size + 1) if gradient else mean  # its mean over the ranks is `mean`
+        optimizer.zero_grad()
+        scaler.scale(model(weighed).sum()).backward()
+        answer(model, optimizer, scaler, limit)
+        left.append((model.module.weight.detach().flatten().tolist(), scaler.get_scale()))
+    return left
+
+
+def _wrong_steps(left: Sequence[tuple[list[float], float]], size: int) -> str:
+    """Say what is wrong with the weights of one rank, "" where nothing is."""
+    import torch
+
+    before, scale = torch.zeros(2), SCALE
+    for number, ((gradient, limit), (weights, after)) in enumerate(zip(STEPS, left, strict=True), 1):
+        got = torch.tensor(weights)
+        moved = before - got
+        if gradient is None:
+            if not torch.equal(got, before):
+                return (
+                    f"step {number}: the gradient of rank {size - 1} overflowed, and the weights changed all the same. "
+                    "scaler.step skips such a step; optimizer.step does not."
+                )
+            scale /= 2
+        else:
+            true = torch.tensor(gradient)
+            wanted = true * min(1.0, limit / true.norm().item())
+            if problem := _wrong_move(moved, wanted, true, scale):
+                return f"step {number}, limit {limit:g}: {problem}"
+        if after != scale:
+            return f"step {number}: the scale is {after:g}, expected {scale:g}: call scaler.update() after the step."
+        before = got
+    return ""
+
+
+def _wrong_move(moved: Tensor, wanted: Tensor, true: Tensor, scale: float) -> str:
+    import torch
+
+    if torch.allclose(moved, wanted, rtol=1e-4):
+        return ""
+    slips = [
+        (torch.zeros(2), "they did not move at all: make the step with scaler.step(optimizer)."),
+        (true, "the gradient was not clipped before the step."),
+        (true * scale, "the step was made with gradients that are still multiplied by the scale."),
+        (wanted / scale, "the norm that you clipped was that of the scaled gradients: unscale them first."),
+        (wanted * scale, "you clipped to the limit times the scale, and then nothing divided by the scale."),
+    ]
+    told = next((words for slip, words in slips if torch.allclose(moved, slip, rtol=1e-3, atol=1e-7)), "")
+    return f"the weights move by a norm of {moved.norm():.3g}, expected {wanted.norm():.3g}" + (
+        f": {told}" if told else "."
+    )
+
+
+@grader
+def scaled_step(answer: Callable[[list[Tensor], float, float, bool], float]) -> Verdict:
+    """Grade one step of a loss scaler that is written by hand.
+
+    Args:
+        answer: ``scaled_step(parameters, rate, scale, sharded)`` runs on every rank, inside a process group of 2, 3
+            and 4 ranks. Each parameter's ``grad`` is this rank's own, times ``scale``. It subtracts ``rate`` times the
+            true gradient, which is the mean over the ranks unless the ranks own different parameters (``sharded``),
+            and returns the scale; where a rank has a gradient that is not finite, it changes no parameter on any rank
+            and returns half of the scale. Par is one call a step.
+
+    Exercise of the chapter *mixed-precision*.
+    """
+    groups = sizes()
+    cases = [
+        Case(size, ((kind, sharded),) * size, f"{kind}, {'different' if sharded else 'the same'} parameters")
+        for size in groups
+        for sharded in (False, True)
+        for kind in GRADIENTS
+    ]
+    hung = "A rank that finds an infinity has to make the same calls as the others."
+    tried = attempts(functools.partial(_scaled, answer), cases, hung=hung)
+    for case, ranks in zip(cases, tried, strict=True):
+        kind, sharded = case.arguments[0]
+        for rank, attempt in enumerate(ranks):
+            if problem := _wrong_scaling(attempt.result, kind, sharded, rank, case.size):
+                return not_yet(f"With {case}: rank {rank}: {problem}")
+    calls = max(sum(attempt.calls.values()) for ranks in tried for attempt in ranks)
+    return correct(
+        f"{len(cases)} steps on {listed(groups)} ranks, and all ranks skip the same ones. "
+        f"You made {calls} call{'s' * (calls != 1)} a step, par is 1."
+    )
+
+
+def _given(kind: str, sharded: bool, rank: int, size: int) -> tuple[list[Tensor], list[Tensor]]:
+    """The parameters of a rank and its true gradients, with what is not finite among them."""
+    import torch
+
+    own = rank if sharded else 0
+    parameters = [torch.full((2, 3), 1.0 + own), torch.arange(4.0) - own]
+    gradients = [torch.full((2, 3), 0.25 * (rank + 1)), torch.arange(4.0) * (rank + 2)]
+    for place, value in GRADIENTS[kind].items():
+        if rank == place % size:
+            gradients[1][2] = float(value)
+    return parameters, gradients
+
+
+def _scaled(answer: Callable, kind: str, sharded: bool) -> tuple[list[Tensor], Any]:
+    """Runs on a rank, in the group of a case: the parameters after the step, and the scale that was returned."""
+    import torch
+    import torch.distributed as dist
+
+    parameters, gradients = _given(kind, sharded, dist.get_rank(), dist.get_world_size())
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        parameter.requires_grad_()
+        parameter.grad = gradient * SCALE
+    scale = answer(parameters, RATE, SCALE, sharded)
+    return [p.detach().clone() for p in parameters], scale.item() if isinstance(scale, torch.Tensor) else scale
+
+
+def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, rank: int, size: int) -> str:
+    """Say what is wrong with the step of one rank, "" where nothing is."""
+    import torch
+
+    after, scale = left
+    before, own = _given(kind, sharded, rank, size)
+    bad = sorted(place % size for place in GRADIENTS[kind])
+    every = [_given(kind, sharded, other, size)[1] for other in range(size)]
+    total = [sum(of_place, torch.zeros(())) for of_place in zip(*every, strict=True)]
+    mean = [each / size for each in total]
+    if not isinstance(scale, (int, float)) or isinstance(scale, bool):
+        return f"your function returned {scale!r}, it should return the scale."
+    if bad:
+        if not all(map(torch.equal, after, before)):
+            return f"the gradients of {name_ranks(bad)} are not finite, and the parameters of this rank changed."
+        if scale != SCALE / 2:
+            return f"the scale is {scale:g}, expected {SCALE / 2:g}: the step was skipped because of {name_ranks(bad)}."
+        return ""
+
+    def moves(gradient: list[Tensor]) -> bool:
+        stepped = [p - RATE * g for p, g in zip(before, gradient, strict=True)]
+        return all(torch.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(after, stepped, strict=True))
+
+    if moves(own if sharded else mean):
+        if scale != SCALE:
+            return f"all gradients are finite, and the scale changed from {SCALE:g} to {scale:g}."
+        return ""
+    slips = [
+        ([0 * g for g in own], "They did not change."),
+        ([SCALE * g for g in (own if sharded else mean)], "You did not divide the gradients by the scale."),
+        (total, "You did not divide the sum by the number of ranks."),
+        (mean, "You averaged, although each rank owns other parameters."),
+        (own, "That is a step with this rank's own gradient: average over the ranks."),
+    ]
+    told = next((f" {words}" for slip, words in slips if moves(slip)), "")
+    return f"the parameters are wrong after a step with finite gradients.{told}"
+
+
+@grader
+def wide_sum(answer: Callable[[Tensor], Tensor]) -> Verdict:
+    """Grade a sum of bfloat16 tensors that is added in float32 and rounded once.
+
+    Args:
+        answer: ``wide_sum(share)`` runs on every rank, inside a process group of 2, 3 and 4 ranks. ``share`` is a
+            bfloat16 tensor of one dimension, which may be empty; it returns on every rank the sum in bfloat16. Par is
+            the bytes of an ``all_reduce`` of bfloat16 in a ring.
+
+    Exercise of the chapter *mixed-precision*.
+    """
+    groups = sizes()
+    cases = [
+        Case(size, tuple((_share(length, rank),) for rank in range(size)), f"{length} elements")
+        for size in groups
+        for length in LENGTHS
+    ]
+    tried = attempts(functools.partial(_summed, answer), cases)
+    most = par = 0
+    for case, ranks in zip(cases, tried, strict=True):
+        shares = [share for (share,) in case.arguments]
+        wanted = sum(share.float() for share in shares).bfloat16()
+        for rank, attempt in enumerate(ranks):
+            got, payload = attempt.result
+            if told := difference(got, wanted, shares[rank]):
+                return not_yet(f"With {case}: rank {rank}: {told}{_rounded(got, wanted)}")
+            if len(wanted) < max(LENGTHS):
+                continue
+            # Twice N - 1 pieces of two bytes an element, padded.
+            sent, least = _sent(payload, case.size), 4 * (case.size - 1) * -(-len(wanted) // case.size)
+            if sent > 1.05 * least:
+                return not_yet(
+                    f"With {case}: the sums are right, but a rank sends {sent:.0f} bytes, par is {least:.0f}: send "
+                    "bfloat16, and each element only to the rank that adds it."
+                )
+            most, par = round(sent), round(least)
+    return correct(
+        f"{len(cases)} sums on {listed(groups)} ranks, each rounded once. "
+        f"With {groups[-1]} ranks and {max(LENGTHS)} elements each rank sends {most} bytes in a ring, par is {par}."
+    )
+
+
+def _share(length: int, rank: int) -> Tensor:
+    """Whole numbers, large and small ones by turns, so that sums in bfloat16 lose the small ones."""
+    import torch
+
+    place = torch.arange(length)
+    return (torch.where((place + rank) % 3 == 0, 256, 0) + (place * (rank + 3)) % 7 + 1).bfloat16()
+
+
+def _summed(answer: Callable, share: Tensor) -> tuple[Any, dict[str, int]]:
+    """Runs on a rank, in the group of a case: the sum, and the bytes that were given to each operation."""
+    with meter() as counted:
+        got = answer(share.clone())
+    return got, dict(counted.payload)
+
+
+def _sent(payload: dict[str, int], size: int) -> float:
+    """Bytes that a rank sends if each operation goes round a ring."""
+    piece = (size - 1) / size
+    factors = dict.fromkeys(IN_PIECES, piece) | dict.fromkeys(GATHERED, size - 1) | {"all_reduce": 2 * piece}
+    return sum(given * factors.get(name, 1) for name, given in payload.items())
+
+
+def _rounded(got: Any, wanted: Tensor) -> str:
+    import torch
+
+    if isinstance(got, torch.Tensor) and got.dtype == wanted.dtype and got.shape == wanted.shape:
+        near = torch.allclose(got.double(), wanted.double(), rtol=0.02)
+        return " It was rounded on the way: add in float32, and round once." if near else ""
+    return ""
