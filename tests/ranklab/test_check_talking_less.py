@@ -65,7 +65,10 @@ def test_one_exchange_with_the_last_micro_batch_is_right(accumulated):
             changed(ACCUMULATED, "/ len(micro_batches)", "/ len(micro_batches) / dist.get_world_size()"),
             "divided by the number of ranks once more",
         ),
-        (changed(ACCUMULATED, " / len(micro_batches)", " * dist.get_world_size()"), "one process has [-"),
+        (
+            changed(ACCUMULATED, " / len(micro_batches)", " * dist.get_world_size()"),
+            "the right one: DDP divides",
+        ),
         ("(loss_of(ddp, micro_batches[-1]) / len(micro_batches)).backward()", "only the last micro-batch"),
         ("pass", "no gradient is left in .grad."),
         (changed(ACCUMULATED, "micro_batches)", "batches)"), "your function raised NameError"),

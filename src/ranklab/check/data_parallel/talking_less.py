@@ -119,6 +119,7 @@ def _accumulated_problem(got: tuple[str, int, Any], case: Case, rank: int) -> st
         (whole * count / case.size, "divide by the number of micro-batches; DDP divides by the number of ranks."),
         (last / count, "only the last micro-batch is in the gradient."),
         (last, "only the last micro-batch is in the gradient."),
+        (whole * case.size, f"the gradient is {case.size} times the right one: DDP divides by the number of ranks."),
     ]
     for wrong, words in slips:
         if torch.allclose(gradient, wrong, rtol=1e-4):
