@@ -163,7 +163,9 @@ def _compared(answer: Callable, rank: int) -> dict[str, Any]:
     hooked = safely(_trained, answer, rank)
     if isinstance(hooked, Raised):
         return {"raised": hooked.words}
-    scale = (hooked["first"] @ plain["first"] / plain["first"].square().sum()).item()
+    ours, ddps = hooked["first"], plain["first"]
+    scale = (ours @ ddps / ddps.square().sum()).item()
+    alike = (ours @ ddps / ours.norm() / ddps.norm()).item() > 0.99  # another length, the same direction
     return {
         "raised": "",
         "bytes": hooked["bytes"],
@@ -171,7 +173,7 @@ def _compared(answer: Callable, rank: int) -> dict[str, Any]:
         "loss": hooked["loss"],
         "plain loss": plain["loss"],
         "weights": hooked["weights"],
-        "scale": scale,
+        "scale": scale if alike else 1.0,
     }
 
 
