@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 ASKED = []  # the handler of SIGTERM notes here that this rank was asked to leave
 OPTIONS = {"epochs": 2, "batch": 48, "accumulate": 1, "rate": 0.02, "warmup": 10, "dropout": 0.25, "goal": 1.0}
-OPTIONS |= {"workers": 0, "seed": 0, "compile": "", "folder": "."}  # goal: an accuracy; compile: a backend
+OPTIONS |= {"workers": 0, "seed": 0, "compile": "", "folder": os.environ.get("TRAINING_FOLDER", ".")}
 
 
 class ConvNet(nn.Module):
@@ -69,7 +69,8 @@ def build(o, device):
     model = ConvNet(o.dropout).to(device)
     ddp = DDP(model, device_ids=[device.index] if device.type == "cuda" else None)
     torch.manual_seed(o.seed + 1 + dist.get_rank())  # different: dropout
-    return ddp, torch.optim.SGD(ddp.parameters(), lr=o.rate * o.batch / 16, momentum=0.9)
+    rate = o.rate * o.batch / 16  # o.rate is meant for 16 rows
+    return ddp, torch.optim.SGD(ddp.parameters(), lr=rate, momentum=0.9)
 
 
 def make_loader(train_set, o):
@@ -92,7 +93,8 @@ def train_step(ddp, optimizer, batches, device):
     total = rows = 0
     optimizer.zero_grad()
     for part, (images, labels) in enumerate(batches, 1):
-        with nullcontext() if part == len(batches) else ddp.no_sync():
+        last = part == len(batches)
+        with nullcontext() if last else ddp.no_sync():
             loss = F.cross_entropy(ddp(images.to(device)), labels.to(device))
             (loss / len(batches)).backward()
         total, rows = total + loss.item() * len(labels), rows + len(labels)
@@ -107,7 +109,8 @@ def evaluate(model, images, labels, device):
     right, mine = 0, torch.arange(dist.get_rank(), len(labels), dist.get_world_size())
     model.eval()
     for rows in mine.split(50):
-        right += (model(images[rows].to(device)).argmax(1).cpu() == labels[rows]).sum().item()
+        guesses = model(images[rows].to(device)).argmax(1).cpu()
+        right += (guesses == labels[rows]).sum().item()
     model.train()
     right, rows = add_up(device, right, len(mine))
     return right / rows
@@ -121,7 +124,8 @@ def train_epoch(ddp, optimizer, rise, loader, o, device, losses):
         rise.step()
         total, rows, leave = add_up(device, total, rows, len(ASKED))
         losses.append(total / rows)
-        say(f"\r{'#' * (20 * step // steps):20} {step}/{steps}", end="", file=sys.stderr)
+        if sys.stderr.isatty():  # a bar for people; a log file gets none
+            say(f"\r{'#' * (20 * step // steps):20} {step}/{steps}", end="", file=sys.stderr)
         if leave:
             return True
     return False
