@@ -46,7 +46,8 @@ def read_digits():
     """Return 1440 rows to train on, and images and labels of 350 that are held out."""
     pixels, labels = load_digits(return_X_y=True)
     small = torch.tensor(pixels, dtype=torch.float32).view(-1, 1, 8, 8) / 16
-    images, labels = F.interpolate(small, (28, 28), mode="bilinear"), torch.tensor(labels)
+    images = F.interpolate(small, (28, 28), mode="bilinear")
+    labels = torch.tensor(labels)
     return TensorDataset(images[:1440], labels[:1440]), (images[-350:], labels[-350:])
 
 
@@ -77,7 +78,7 @@ def make_loader(train_set, o):
     """Return this rank's loader: o.batch rows a step, whatever the number of ranks."""
     rows, left = divmod(o.batch, dist.get_world_size() * o.accumulate)
     if left:
-        raise SystemExit(f"A batch of {o.batch} does not divide: {left} rows are left.")
+        raise SystemExit(f"{o.batch} rows do not divide: {left} are left.")
     kept = {"worker_init_fn": ignore_term, "pin_memory": torch.cuda.is_available(), "drop_last": True}
     sampler = DistributedSampler(train_set, seed=o.seed, drop_last=True)
     return DataLoader(train_set, rows, sampler=sampler, num_workers=o.workers, **kept)
@@ -93,8 +94,7 @@ def train_step(ddp, optimizer, batches, device):
     total = rows = 0
     optimizer.zero_grad()
     for part, (images, labels) in enumerate(batches, 1):
-        last = part == len(batches)
-        with nullcontext() if last else ddp.no_sync():
+        with nullcontext() if part == len(batches) else ddp.no_sync():
             loss = F.cross_entropy(ddp(images.to(device)), labels.to(device))
             (loss / len(batches)).backward()
         total, rows = total + loss.item() * len(labels), rows + len(labels)
@@ -106,7 +106,8 @@ def train_step(ddp, optimizer, batches, device):
 @torch.no_grad()
 def evaluate(model, images, labels, device):
     """Return the accuracy over all held-out rows, each counted once."""
-    right, mine = 0, torch.arange(dist.get_rank(), len(labels), dist.get_world_size())
+    right = 0
+    mine = torch.arange(dist.get_rank(), len(labels), dist.get_world_size())
     model.eval()
     for rows in mine.split(50):
         guesses = model(images[rows].to(device)).argmax(1).cpu()

@@ -91,7 +91,7 @@ def _wrong_decision(got: Any, wanted: bool, case: Case, rank: int) -> str:
 # By rank: the mean losses of its batches, and their numbers of rows. Exact in binary, so slips are told apart.
 EPOCHS = [
     (([0.5, 1.0], [8, 8]), ([2.0, 4.0], [8, 8]), ([1.5, 0.25], [8, 8]), ([3.0, 0.5], [8, 8])),
-    (([0.5, 1.0], [8, 8]), ([2.0, 4.0], [8, 1]), ([1.5], [5]), ([3.0, 0.5, 7.0], [8, 8, 2])),
+    (([0.5, 1.0], [8, 8]), ([2.0, 4.0, 0.25], [8, 8, 1]), ([1.5], [5]), ([3.0, 0.5, 7.0], [8, 8, 2])),
     (([0.5, 1.0, 6.0], [8, 8, 3]), ([], []), ([2.5], [2]), ([], [])),
 ]
 WORDS = ("equal batches", "shorter last batches", "no batch on rank 1")
@@ -148,7 +148,7 @@ def _wrong_loss(got: Any, case: Case, rank: int) -> str:
     slips = [
         (_mean(losses), "That is the mean of its own batches: the ranks have to put theirs together."),
         (of_ranks[rank], "That is the loss of its own rows: the ranks have to put theirs together."),
-        (_mean([_mean(each) for each, _ in given]), "That is the mean of the ranks' means: a rank without batches counts too."),
+        (_mean([_mean(each) for each, _ in given]), "That is the mean of the ranks' means: empty ranks count."),
         (_mean(of_ranks), "That is the mean of the ranks' losses: few rows count as much as many."),
         (_mean(every), "That is the mean of all batches: a short batch counts as much as a long one."),
         (sum(totals), "That is the sum over all rows: divide it by their number."),
