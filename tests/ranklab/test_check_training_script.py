@@ -55,7 +55,7 @@ return bool(wish) or left < 60
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ("return asked or seconds_left < 60", "With 2 ranks and 60 seconds left"),
+        ("return asked or seconds_left < 60", "SIGTERM on rank 0: rank 1 stays, and should leave. It looked at itself"),
         (changed(LEAVE, "dist.all_reduce(leave)", "dist.broadcast(leave, src=0)"), "SIGTERM on rank 1: rank 0 stays"),
         (
             changed(LEAVE, "all_reduce(leave)", "all_reduce(leave, dist.ReduceOp.MIN)"),
