@@ -16,7 +16,7 @@ from typing import Any
 from ..grading import Raised, asked, on_ranks, safely
 from ..verdict import Verdict, correct, grader, not_yet
 
-SOUGHT = [(12, 0, 0), (12, 1, 4), (16, 2, 8), (10, 1, 4), (5, 0, 3), (10, 0, 0)]  # rows, epoch, rows that were seen
+SOUGHT = [(12, 1, 4), (12, 0, 0), (16, 2, 8), (10, 1, 4), (5, 0, 2), (10, 0, 0)]  # rows, epoch, rows that were seen
 NUMBERS = 50_000  # in the state that is saved: 200 kB
 WRITING = ("open", "os.rename", "os.remove", "os.link", "os.symlink", "os.truncate", "shutil.copyfile", "shutil.move")
 ITEMS = ("model", "optimizer", "scheduler", "epoch", "batch", "generators", "nothing")
