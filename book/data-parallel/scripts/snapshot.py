@@ -1,7 +1,7 @@
 """A job that goes on after a crash, equal to the last bit. The chapter *checkpoints* runs it under torchrun.
 
-torchrun --standalone --nproc-per-node=3 snapshot.py
-SNAPSHOT=/shared/job.pt KILL_AT=22 torchrun --standalone --nproc-per-node=3 snapshot.py   # the second launch goes on
+torchrun --standalone --nproc-per-node=4 snapshot.py
+SNAPSHOT=/shared/job.pt KILL_AT=22 torchrun --standalone --nproc-per-node=4 snapshot.py   # the second launch goes on
 """
 
 import os
@@ -88,7 +88,7 @@ torch.manual_seed(0)  # equal weights
 model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 10)).to(device)
 ddp = DDP(model, device_ids=[local_rank] if on_gpu else None)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
-scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 40)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 2 * len(loader))
 torch.manual_seed(rank)  # unequal dropout
 
 ddp(next(iter(loader))[0].to(device)).sum().backward()  # DDP arranges its buckets now, not in the first step
