@@ -271,8 +271,8 @@ def _hint(never: list[dict], resumed: list[dict], item: str) -> str:
 
 def _run(stop: int, saved: dict | None = None, lost: str = "nothing") -> tuple[list[dict], dict]:
     """Return the log of a job with one weight and momentum, and what a snapshot after ``stop`` steps has to hold."""
-    draw, log, kept = random.Random(1), [], {}
-    state = {"model": 0.0, "optimizer": 0.0, "scheduler": 0, "epoch": 0, "batch": 0, "generators": draw.getstate()}
+    draw, log, kept = random.Random(1), list[dict](), dict[str, Any]()
+    state: dict[str, Any] = dict.fromkeys(ITEMS[:5], 0) | {"generators": draw.getstate()}
     begin = 0
     if saved is not None:
         state |= {name: value for name, value in saved.items() if name != lost}
