@@ -170,7 +170,7 @@ def main():
     alone = {} if "RANK" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     dist.init_process_group(dist.get_default_backend_for_device(device), **alone)
     rank, size = dist.get_rank(), dist.get_world_size()
-    print(f"GLOBAL_RANK: {rank}, LOCAL_RANK: {local_rank}, MEMBER: {rank + 1}/{size}", flush=True)
+    print(f"GLOBAL_RANK: {rank}, LOCAL_RANK: {local_rank}, MEMBER: {rank + 1}/{size}\n", end="", flush=True)
     signal.signal(signal.SIGTERM, lambda number, frame: ASKED.append(number))
     log = train(o, device)
     if rank == 0:
