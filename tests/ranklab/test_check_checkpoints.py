@@ -61,7 +61,7 @@ def named(graded):
 
 
 def test_a_sampler_that_skips_in_the_shared_order_is_right(resumed):
-    told = "Correct: 24 resumes on 1 to 4 ranks, and no row is read twice or left out."
+    told = "Correct: 24 resumes on 1 to 4 ranks, no row is left out, and only padding repeats one."
     assert resumed(SAMPLER) == told
 
 

@@ -91,7 +91,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 2 * len(loader))
 torch.manual_seed(rank)  # unequal dropout
 
-ddp(next(iter(loader))[0].to(device)).sum().backward()  # DDP arranges its buckets now, not in the first step
+ddp(next(iter(loader))[0].to(device)).sum().backward()  # DDP notes the order of gradients now, not in the first step
 snapshot = Snapshot(os.environ.get("SNAPSHOT", "snapshot.pt"), model=model, optimizer=optimizer, scheduler=scheduler)
 place = snapshot.load()
 step, done = place.get("step", 0), place.get("batch", 0)

@@ -48,7 +48,7 @@ def resuming_sampler(answer: Callable[..., Any]) -> Verdict:
                         f"rank {rank}: {problem}"
                     )
     tried = len(found) * len(SOUGHT)
-    return correct(f"{tried} resumes on 1 to {len(found)} ranks, and no row is read twice or left out.")
+    return correct(f"{tried} resumes on 1 to {len(found)} ranks, no row is left out, and only padding repeats one.")
 
 
 def _sought(answer: Callable) -> dict[tuple, Any]:
