@@ -32,9 +32,9 @@ def test_what_an_earlier_group_of_the_same_name_has_called_is_left_out(monkeypat
     entries = [noted | {"collective_seq_id": 1, "profiling_name": "gloo:all_reduce", "time_created_ns": 50}]
     monkeypatch.setattr(recorder, "torchs_groups", lambda: SimpleNamespace(**tables))
     monkeypatch.setattr(recorder, "_entries", lambda: entries)
-    monkeypatch.setattr(recorder, "met", lambda: 40)
+    monkeypatch.setattr(recorder, "_made", {"0": 40})
     assert [called.name for called in recorder.collectives()] == ["all_reduce"]
-    monkeypatch.setattr(recorder, "met", lambda: 60)
+    monkeypatch.setattr(recorder, "_made", {"0": 60})
     assert recorder.collectives() == []
 
 

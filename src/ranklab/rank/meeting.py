@@ -34,7 +34,6 @@ COUNT = "ranklab meetings"  # how many groups have met in a server
 WAYS = ("env", "tcp")  # the ways to meet that lead to a TCPStore
 _store: Any = None
 _last: LastMeeting | None = None
-_met = 0  # nanoseconds
 
 
 @dataclass
@@ -74,14 +73,6 @@ def count_anew() -> None:
     torch/distributed/distributed_c10d.py, 2.13).
     """
     sys.modules["torch.distributed"].distributed_c10d._world.group_count = 0
-
-
-def met() -> int:
-    """Return when this rank has met the others last, in nanoseconds on ``time.time_ns``'s clock; 0 where it has not.
-
-    No group of the rank is older, for its others end with the one that met.
-    """
-    return _met
 
 
 def serve_store(host: str, port: int) -> Any:
@@ -144,13 +135,12 @@ def _attended(meet: Callable[..., Iterator[Meeting]]) -> Callable[..., Iterator[
 
     @functools.wraps(meet)
     def attended(url: str, **options: Any) -> Iterator[Meeting]:
-        global _store, _met
+        global _store
         arrive = functools.partial(meet, url, **options)
         try:
             found = _serve(arrive) if _serves(url) else _join(arrive, _place(url), options.get("timeout", PATIENCE))
         finally:
             _store = None  # the reader's own store shares the server by now, or there is no meeting
-        _met = time.time_ns()
         yield found
 
     return attended

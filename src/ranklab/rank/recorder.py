@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from typing import Any
 
 from ..state import Collective
 from ..system.backends import BACKENDS, named
-from .meeting import met
 
 BUFFER = "TORCH_FR_BUFFER_SIZE"
 COMPLETED = "completed"  # the recorder's word for an operation that has ended
@@ -35,6 +35,30 @@ TYPES = {
     "ComplexFloat": "complex64",
     "ComplexDouble": "complex128",
 }
+_made: dict[str, int] = {}  # when the group of each name was made, in nanoseconds on time.time_ns's clock
+
+
+class _Dated(dict):
+    """torch's table of groups and their names, which also keeps when each came in."""
+
+    def __setitem__(self, group: Any, name: str) -> None:
+        _made[name] = time.time_ns()
+        super().__setitem__(group, name)
+
+
+def date_groups() -> None:
+    """Keep from now on when each of this rank's groups is made, however its ranks meet.
+
+    A group that was destroyed and made anew has the same name, and counts from 1 again: also sends and receives, of
+    which the recorder has no entry that would tell the two groups apart. torch keeps no time itself (``_pg_names`` in
+    torch/distributed/distributed_c10d.py, 2.13).
+    """
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return
+    c10d = distributed.distributed_c10d
+    if not isinstance(c10d._pg_names, _Dated):
+        c10d._pg_names = _Dated(c10d._pg_names)
 
 
 def groups() -> dict[str, list[int]]:
@@ -66,10 +90,10 @@ def collectives(since: int = 0) -> list[Collective]:
     found: dict[str, list[Collective]] = {name: [] for name, count in called.items() if count}
     for entry in _entries():
         group, number = entry["process_group"][0], entry["collective_seq_id"]
-        # A group that was destroyed and made anew has the same name, and counts from 1 again: also sends and receives,
-        # of which the recorder has no entry that would tell the two groups apart.
-        if group not in found or number > called[group] or entry.get("is_p2p") or entry["time_created_ns"] < met():
+        if group not in found or number > called[group] or entry.get("is_p2p"):
             continue
+        if entry["time_created_ns"] < _made.get(group, 0):
+            continue  # of an earlier group of that name
         earlier = found[group]
         if earlier and number <= earlier[-1].number:
             earlier.clear()

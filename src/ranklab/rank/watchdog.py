@@ -22,7 +22,7 @@ from pathlib import Path
 from ..state import Answer, Pulse, RankState, write
 from . import drain, queued
 from .cut import connections, cut
-from .recorder import calls, collectives, groups
+from .recorder import calls, collectives, date_groups, groups
 from .trace import position, switches
 
 
@@ -72,6 +72,7 @@ class Watchdog:
 
     def _begin(self, *_) -> None:
         self._cell_began, self._cell_since = time.monotonic(), time.time_ns()
+        date_groups()
         self._calls = calls()
 
     def _end(self, *_) -> None:
