@@ -6,7 +6,7 @@ from faults_catalogue import SETUP
 ANYWAY = "if dist.is_initialized():\n    dist.destroy_process_group()"
 WAYS_TO_MEET = {
     "at an address": "dist.init_process_group('gloo')",
-    "in a file": "dist.init_process_group('gloo', store=dist.FileStore({file!r}, {size}), rank=rank, world_size={size})",
+    "in a file": "dist.init_process_group(store=dist.FileStore({file!r}, {size}), rank=rank, world_size={size})",
 }
 
 

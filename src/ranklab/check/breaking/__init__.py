@@ -1,0 +1,1 @@
+"""Graders of part 4, a module a chapter."""
