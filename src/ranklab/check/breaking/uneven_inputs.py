@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 JOBS = [((6, 6), 3), ((8, 6, 5, 2), 2), ((7, 1), 2), ((0, 4, 1), 3), ((9, 9, 4), 4), ((1, 10, 10, 0), 4)]  # rows, batch
 # The rows of each batch, by rank: no two ranks alike, and ranks that have nothing.
 LOADS: dict[int, list[tuple[tuple[int, ...], ...]]] = {
-    2: [((4, 4), (4, 4)), ((4, 4, 1), (4,)), ((), (3, 2))],
-    3: [((5, 5, 2), (5,), (4, 4)), ((), (1,), ())],
-    4: [((6, 6, 3), (6, 2), (), (1,)), ((2,), (), (7, 7, 7, 7, 2), ())],
+    2: [((4, 4), (4, 4)), ((4, 4, 2), (4,)), ((), (3, 2))],
+    3: [((5, 5, 2), (5,), (4, 4)), ((), (2,), ())],
+    4: [((6, 6, 3), (6, 2), (), (2,)), ((2,), (), (7, 7, 7, 7, 2), ())],
 }
 CLOSE = 1e-4
 
@@ -213,9 +213,8 @@ def _wrong_evaluation(left: _Evaluated, load: Sequence[Sequence[int]], rank: int
     """Say what is wrong with the evaluation of one rank, "" where nothing is."""
     given = left.returned
     if not isinstance(given, (list, tuple)) or len(given) != 2 or not all(isinstance(x, (int, float)) for x in given):
-        return (
-            f"your answer is {'nothing (None)' if given is None else repr(given)}, a loss and an accuracy are expected."
-        )
+        told = "nothing (None)" if given is None else repr(given)
+        return f"your answer is {told}, a loss and an accuracy are expected."
     scores = _scores(load)
     every = [score for own in scores for score in own]
     wanted = _mean(every)
@@ -228,18 +227,13 @@ def _wrong_evaluation(left: _Evaluated, load: Sequence[Sequence[int]], rank: int
     by_rank = [_mean(own) for own in scores]
     by_batches = [_mean(own, weighted=False) for own in scores]
     rows = sum(score[2] for score in every)
+    with_rows = [mean for mean, own in zip(by_rank, scores, strict=True) if own]
     slips = [
         (_mean(scores[rank]), "Those are the rows of this rank alone."),
-        (
-            _mean(every, weighted=False),
-            "That is the mean over the batches: a short batch counts as much as a full one.",
-        ),
+        (_mean(every, weighted=False), "That is the mean over the batches: a short one counts as much as a full one."),
         (_average(by_rank), "That is the mean of the ranks' means: a rank with few rows counts too much."),
         (_average(by_batches), "That is a mean over ranks of means over batches: add rows first, and divide last."),
-        (
-            _average([m for m, own in zip(by_rank, scores, strict=True) if own]),
-            "That is the mean of the ranks that have rows.",
-        ),
+        (_average(with_rows), "That is the mean of the means of the ranks that have rows."),
         ((wanted[0] * rows, wanted[1] * rows), "Those are the sums: divide them by the number of all rows."),
     ]
     told = next((f" {words}" for slip, words in slips if _pair(given, slip)), "")
