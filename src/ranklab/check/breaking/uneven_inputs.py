@@ -227,13 +227,11 @@ def _wrong_evaluation(left: _Evaluated, load: Sequence[Sequence[int]], rank: int
     by_rank = [_mean(own) for own in scores]
     by_batches = [_mean(own, weighted=False) for own in scores]
     rows = sum(score[2] for score in every)
-    with_rows = [mean for mean, own in zip(by_rank, scores, strict=True) if own]
     slips = [
         (_mean(scores[rank]), "Those are the rows of this rank alone."),
         (_mean(every, weighted=False), "That is the mean over the batches: a short one counts as much as a full one."),
         (_average(by_rank), "That is the mean of the ranks' means: a rank with few rows counts too much."),
         (_average(by_batches), "That is a mean over ranks of means over batches: add rows first, and divide last."),
-        (_average(with_rows), "That is the mean of the means of the ranks that have rows."),
         ((wanted[0] * rows, wanted[1] * rows), "Those are the sums: divide them by the number of all rows."),
     ]
     told = next((f" {words}" for slip, words in slips if _pair(given, slip)), "")
