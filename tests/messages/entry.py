@@ -17,7 +17,7 @@ class Message:
         causes: why, the most frequent first.
         fix: what to do.
         by: the program that prints it, ``module.function`` below programs, or "" where none of ours does.
-        source: where the text stands for one that is not produced here: "file of torch: symbol", or a project and a file.
+        source: where the text of one that is not produced here stands: "file of torch: symbol", or project and file.
         seen: where a GPU printed it, "" where no recorded run did.
         see: "page#Section" below book, the place in the book where it happens or is explained.
         threads: public addresses where people have met it.

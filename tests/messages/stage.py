@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -106,27 +105,27 @@ def _heard(program: Program) -> str:
     return "\n".join(Path(text).read_text(errors="replace") for text in texts if Path(text).exists())
 
 
-def run(names: list[str]) -> dict[str, str]:
+def run(names: list[str], folder: Path) -> dict[str, str]:
     """Run programs, some at once, and return what each has printed.
 
     Args:
         names: of programs.
+        folder: where each of them gets a folder of its own.
     """
     waiting, running, heard = list(names), {}, {}
-    with tempfile.TemporaryDirectory(prefix="messages-") as folder:
-        while waiting or running:
-            while waiting and len(running) < AT_ONCE:
-                name = waiting.pop(0)
-                os.makedirs(f"{folder}/{name}")
-                running[name] = PROGRAMS[name]
-                _begin(PROGRAMS[name], f"{folder}/{name}")
-            for name, program in list(running.items()):
-                first = program.pids[0]
-                if _ended(program):
-                    with contextlib.suppress(OSError):
-                        os.killpg(first, signal.SIGKILL)  # what a program has started goes with it
-                    heard[name] = _heard(running.pop(name))
-            time.sleep(0.01)
+    while waiting or running:
+        while waiting and len(running) < AT_ONCE:
+            name = waiting.pop(0)
+            (folder / name).mkdir()
+            running[name] = PROGRAMS[name]
+            _begin(PROGRAMS[name], str(folder / name))
+        for name, program in list(running.items()):
+            first = program.pids[0]
+            if _ended(program):
+                with contextlib.suppress(OSError):
+                    os.killpg(first, signal.SIGKILL)  # what a program has started goes with it
+                heard[name] = _heard(running.pop(name))
+        time.sleep(0.01)
     return heard
 
 
@@ -135,4 +134,5 @@ if __name__ == "__main__":
     from tests.messages import programs, stage
 
     programs.load()
-    Path(sys.argv[1]).write_text(json.dumps(stage.run(sys.argv[2:] or list(stage.PROGRAMS))))
+    told = Path(sys.argv[1])
+    told.write_text(json.dumps(stage.run(sys.argv[2:] or list(stage.PROGRAMS), told.parent)))

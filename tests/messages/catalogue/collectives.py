@@ -9,13 +9,17 @@ PAIR = "talking/point-to-point#What a receive does not check"
 
 GROUP = Group(
     "A collective refuses its arguments",
-    "These come at once, on the rank that made the call. The other ranks may already wait for it, so stop the whole job "
+    "These come at once, on the rank that made the call. The other ranks may already wait for it, so stop the whole "
+    "job "
     "and fix the call.",
     (
         Message(
             "Invalid function argument. Expected parameter `tensor` of type torch.Tensor",
             "A collective was given something that is not a tensor.",
-            ("A number, such as `loss.item()`, was passed.", "The gradient is `None`, because the parameter is frozen."),
+            (
+                "A number, such as `loss.item()`, was passed.",
+                "The gradient is `None`, because the parameter is frozen.",
+            ),
             "Make a tensor of it: `torch.tensor(value, device=device)`. Skip parameters whose `grad` is `None`, on all "
             "ranks alike.",
             "TypeError: Invalid function argument. Expected parameter `tensor` of type torch.Tensor",
@@ -32,7 +36,7 @@ GROUP = Group(
             see=ALL,
         ),
         Message(
-            "ProcessGroupGloo::allgather: invalid tensor size at index 0",
+            "ProcessGroupGloo::allgather: invalid tensor size at index",
             "The tensors that take the result have another size than the tensor of this rank.",
             ("The list was made with a wrong shape.", "The last batch is smaller than the others."),
             "Make the list from the input: `[torch.empty_like(x) for _ in range(world_size)]`.",
@@ -41,7 +45,7 @@ GROUP = Group(
             see=ALL,
         ),
         Message(
-            "invalid output tensor list at index 0",
+            "invalid output tensor list at index",
             "The list that takes the result has not one tensor for each rank.",
             ("The length of the list is fixed in the program, and the number of ranks has changed.",),
             "Make the list with `dist.get_world_size()` tensors.",
@@ -87,7 +91,7 @@ GROUP = Group(
             see=GATHER,
         ),
         Message(
-            "ProcessGroupGloo::scatter: invalid tensor size at index 1",
+            "ProcessGroupGloo::scatter: invalid tensor size at index",
             "The parts that a rank scatters are not all of one size.",
             ("The rows do not divide evenly by the number of ranks.",),
             "Pad the last part, or send the parts with `send` and `recv`.",
@@ -135,7 +139,7 @@ GROUP = Group(
         Message(
             "RuntimeError: Invalid scalar type",
             "gloo cannot reduce numbers of this type.",
-            ("The tensor is float8, or an unsigned integer of more than 8 bits.",),
+            ("The tensor is float8.",),
             "Convert it, for example with `x.to(torch.float32)`, reduce, and convert it back.",
             by="collectives.float8",
             see=TRAVEL,
@@ -150,13 +154,13 @@ GROUP = Group(
             see="talking/collectives#Every ReduceOp",
         ),
         Message(
-            "No backend type associated with device type cpu",
+            "No backend type associated with device type",
             "The group carries tensors of one kind of device, and this tensor lies on another.",
             (
                 "The group was made with `nccl`, and the tensor lies in the CPU's memory.",
                 "Objects or a barrier use the CPU, and the group has no backend for it.",
             ),
-            "Move the tensor to the GPU, or make the group with `\"cpu:gloo,cuda:nccl\"`.",
+            'Move the tensor to the GPU, or make the group with `"cpu:gloo,cuda:nccl"`.',
             "RuntimeError: No backend type associated with device type cpu",
             by="collectives.no_backend_for_the_device",
             see="ranks/meeting-up#What a backend carries",

@@ -96,7 +96,8 @@ GROUP = Group(
                 "torchrun or the batch system sends SIGTERM to the whole group of processes, workers included.",
                 "Somebody stopped the job.",
             ),
-            "If you save on SIGTERM, have the workers ignore it: `signal.signal(SIGTERM, SIG_IGN)` in `worker_init_fn`.",
+            "If you save on SIGTERM, have the workers ignore it: `signal.signal(SIGTERM, SIG_IGN)` in "
+            "`worker_init_fn`.",
             "RuntimeError: DataLoader worker (pid …) is killed by signal: Terminated.",
             by="data.worker_terminated",
             see="data-parallel/training-script#The workers get the signal too",
@@ -128,11 +129,12 @@ GROUP = Group(
             see=WORKERS,
         ),
         Message(
-            "in DataLoader worker process 0.",
+            "in DataLoader worker process",
             "Your data set has raised an exception in a worker; its traceback follows.",
             ("A file that cannot be read, or a row that is different from the others.",),
             "Read the lines below `Original Traceback`. With `num_workers=0` a debugger stops in the row.",
-            "ValueError: Caught ValueError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):",
+            "ValueError: Caught ValueError in DataLoader worker process 0.\nOriginal Traceback (most recent call "
+            "last):",
             by="data.worker_raises",
             see=WORKERS,
         ),
@@ -150,7 +152,8 @@ GROUP = Group(
             "The loader was asked for more workers than this process may use cores.",
             ("Every rank starts as many workers as the machine has cores.", "The job was given few cores by Slurm."),
             "Divide the cores by the number of ranks on the node: `len(os.sched_getaffinity(0)) // local_world_size`.",
-            "UserWarning: This DataLoader will create 4096 worker processes in total. Our suggested max number of worker "
+            "UserWarning: This DataLoader will create 4096 worker processes in total. Our suggested max number of "
+            "worker "
             "in current system is …, which is smaller than what this DataLoader is going to create.",
             by="data.too_many_workers",
             see=WORKERS,
@@ -168,7 +171,8 @@ GROUP = Group(
             "A row is an object that torch cannot make a batch of.",
             ("The data set returns `None` for a row that it could not read.", "A row is an object of your own class."),
             "Raise an exception for a broken row, or drop the row in a `collate_fn`, on all ranks alike.",
-            "TypeError: default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found <class "
+            "TypeError: default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
+            "<class "
             "'NoneType'>",
             by="data.rows_of_none",
         ),
@@ -180,7 +184,7 @@ GROUP = Group(
                 "Python 3.14 starts processes with `forkserver` on Linux, where older ones fork.",
             ),
             "Define the function at the top level of a module.",
-            "AttributeError: Can't pickle local object '….<locals>.<lambda>'",
+            "AttributeError: Can't pickle local object ….<locals>.<lambda>…",
             by="data.lambda_in_a_worker",
         ),
         Message(
@@ -188,7 +192,8 @@ GROUP = Group(
             "The option is for workers, and this loader has none.",
             ("`num_workers=0` is used for a test, and the other options were left in.",),
             "Leave `prefetch_factor` out where `num_workers` is 0.",
-            "ValueError: prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
+            "ValueError: prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to "
+            "enable "
             "multiprocessing, otherwise set prefetch_factor to None.",
             by="data.prefetch_without_workers",
         ),
@@ -205,7 +210,7 @@ GROUP = Group(
             "Each tensor that comes from a worker needs an open file, and the process may not open more.",
             ("The program keeps many batches, for example in a list.", "`ulimit -n` is 1024."),
             "Copy what you keep with `.clone()`, raise `ulimit -n`, or call "
-            "`torch.multiprocessing.set_sharing_strategy(\"file_system\")`.",
+            '`torch.multiprocessing.set_sharing_strategy("file_system")`.',
             source="torch/utils/data/dataloader.py: _MultiProcessingDataLoaderIter._try_get_data",
         ),
         Message(

@@ -21,7 +21,8 @@ GROUP = Group(
                 "A branch in `forward` leaves out a part of the model for some batches.",
                 "A part of the output is not in the loss.",
             ),
-            "Remove the layer, or give `find_unused_parameters=True`, which costs a walk through the graph in each step. "
+            "Remove the layer, or give `find_unused_parameters=True`, which costs a walk through the graph in each "
+            "step. "
             "The optimizer step before this message has already used gradients that were not averaged.",
             "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. This "
             "error indicates that your module has parameters that were not used in producing loss.",
@@ -30,7 +31,7 @@ GROUP = Group(
             threads=("https://github.com/pytorch/pytorch/issues/43259",),
         ),
         Message(
-            "Parameter indices which did not receive grad for rank 0",
+            "Parameter indices which did not receive grad for rank",
             "This line of the message above says which parameters are meant, as positions in `model.parameters()`.",
             ("See the message above.",),
             "`[name for name, _ in model.named_parameters()]` gives the names for the positions. "
@@ -78,7 +79,8 @@ GROUP = Group(
             "The models of two ranks differ in the shape of a parameter.",
             ("A size depends on the rank's own data, for example the number of classes or of words.",),
             "Compute such sizes on rank 0 and broadcast them.",
-            "RuntimeError: [1]: params[0] in this process with sizes [3, 2] appears not to match sizes of the same param "
+            "RuntimeError: [1]: params[0] in this process with sizes [3, 2] appears not to match sizes of the same "
+            "param "
             "in process 0.",
             by="parallel.other_shape_of_a_parameter",
             see=SAYS,
@@ -88,7 +90,8 @@ GROUP = Group(
             "No parameter of the module is trained, so DDP has nothing to do.",
             ("The module is frozen, for example a teacher or a loss network.", "It was frozen before it was wrapped."),
             "Do not wrap this module.",
-            "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any parameter that requires "
+            "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any parameter that "
+            "requires "
             "a gradient.",
             by="parallel.all_frozen",
             see=SAYS,
@@ -103,7 +106,8 @@ GROUP = Group(
             by="parallel.lazy",
         ),
         Message(
-            "device_ids and output_device arguments only work with single-device/multiple-device GPU modules or CPU modules",
+            "device_ids and output_device arguments only work with single-device/multiple-device GPU modules or CPU "
+            "modules",
             "`device_ids` was given for a model that lies on the CPU.",
             ("The model was not moved to the GPU before it was wrapped.", "The program was written for GPUs only."),
             "Call `model.to(device)` first. On a CPU leave `device_ids` out.",
@@ -136,8 +140,9 @@ GROUP = Group(
             "The file was saved from the wrapped model, and it is loaded into a plain one.",
             ("`ddp.state_dict()` was saved, whose names begin with `module.`.",),
             "Save `ddp.module.state_dict()`. For a file that exists: "
-            "`torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, \"module.\")`.",
-            'RuntimeError: Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "weight", "bias". '
+            '`torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")`.',
+            'RuntimeError: Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: "weight", '
+            '"bias". '
             '\n\tUnexpected key(s) in state_dict: "module.weight", "module.bias".',
             by="parallel.prefix",
             see=PREFIX,

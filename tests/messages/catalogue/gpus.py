@@ -2,14 +2,15 @@
 
 from ..entry import Group, Message
 
-NCCL_CPP = "torch 2.13, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"
-UTILS = "torch, torch/csrc/distributed/c10d/NCCLUtils.cpp"
+NCCL_CPP = "torch's C++, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"
+UTILS = "torch's C++, torch/csrc/distributed/c10d/NCCLUtils.cpp"
 NCCL = "NCCL 2.30.7, src/init.cc"
 H100 = "one H100 with torch 2.11.0 and NCCL 2.28.9"
 
 GROUP = Group(
     "On GPUs: NCCL and CUDA",
-    "These messages need a GPU, and no test of this book prints them. Each entry says where its text stands, or on which "
+    "These messages need a GPU, and no test of this book prints them. Each entry says where its text stands, or on "
+    "which "
     "card it was seen. Set `NCCL_DEBUG=WARN` first: NCCL then writes its own reason in front of torch's message.",
     (
         Message(
@@ -21,7 +22,8 @@ GROUP = Group(
                 "The ranks call collectives in different orders.",
                 "The network between the nodes has failed.",
             ),
-            "Compare `SeqNum` and `OpType` of all ranks: the rank with the smallest number, or without this line, is the "
+            "Compare `SeqNum` and `OpType` of all ranks: the rank with the smallest number, or without this line, is "
+            "the "
             "one to look at. With `TORCH_FR_BUFFER_SIZE=2000` torch keeps the last calls of each rank for you.",
             "[Rank …] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=…, OpType=ALLREDUCE, NumelIn=…, "
             "NumelOut=…, Timeout(ms)=…) ran for … milliseconds before timing out.",
@@ -58,7 +60,8 @@ GROUP = Group(
             ),
             "Run with `NCCL_DEBUG=WARN` and read NCCL's own line. Then try `--shm-size=8g` for the container, or "
             "`NCCL_SOCKET_IFNAME`.",
-            "torch.distributed.DistBackendError: NCCL error in: …, unhandled system error (run with NCCL_DEBUG=INFO for "
+            "torch.distributed.DistBackendError: NCCL error in: …, unhandled system error (run with NCCL_DEBUG=INFO "
+            "for "
             "details), NCCL version …",
             source=NCCL,
             threads=(
@@ -88,13 +91,15 @@ GROUP = Group(
         ),
         Message(
             "Duplicate GPU detected",
-            "Two ranks use the same GPU, and NCCL does not take that.",
+            "Two ranks use the same GPU, and NCCL does not take that. NCCL 2.30 has other words for it: `Multiple Ranks are "
+            "using the same GPU/Partition`.",
             (
                 "`torch.cuda.set_device(local_rank)` is missing, so all ranks use GPU 0.",
                 "More processes per node were started than it has GPUs.",
             ),
-            "Call `torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))` before `init_process_group`.",
-            "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU detected "
+            'Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.',
+            "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU "
+            "detected "
             ": rank 0 and rank 1 both on CUDA device …",
             seen=H100,
             see="ranks/rank-local-rank-world-size#Which GPU is mine?",
@@ -115,7 +120,7 @@ GROUP = Group(
             "as device used by this process is currently unknown",
             "`barrier` had to guess which GPU belongs to this rank.",
             ("`init_process_group` was called without `device_id`.",),
-            "Give `device_id=torch.device(\"cuda\", local_rank)` to `init_process_group`.",
+            'Give `device_id=torch.device("cuda", local_rank)` to `init_process_group`.',
             "[PG ID 0 PG GUID 0 Rank …]  using GPU … as device used by this process is currently unknown. This can "
             "potentially cause a hang if this rank to GPU mapping is incorrect.",
             source=NCCL_CPP,
@@ -140,7 +145,10 @@ GROUP = Group(
         Message(
             "Mismatched NCCL version detected",
             "The ranks have loaded different versions of NCCL.",
-            ("The nodes have different environments.", "A module of the cluster puts its own NCCL in front of torch's."),
+            (
+                "The nodes have different environments.",
+                "A module of the cluster puts its own NCCL in front of torch's.",
+            ),
             "Print `torch.cuda.nccl.version()` on each node. Take `LD_LIBRARY_PATH` out of the job.",
             "NCCL WARN Mismatched NCCL version detected : rank … version … rank … version …",
             source=NCCL,
@@ -158,7 +166,7 @@ GROUP = Group(
             "monitored_barrier is only implemented for GLOO backend.",
             "`monitored_barrier` runs on gloo, and this group has NCCL.",
             ("A call that helps on a CPU was left in.",),
-            "Make a second group for it: `dist.new_group(backend=\"gloo\")`.",
+            'Make a second group for it: `dist.new_group(backend="gloo")`.',
             "ValueError: monitored_barrier is only implemented for GLOO backend.",
             seen=H100,
             source="torch/distributed/distributed_c10d.py: monitored_barrier",
@@ -170,7 +178,7 @@ GROUP = Group(
                 "A DataLoader's worker makes CUDA tensors.",
                 "`mp.Process` was used after the parent touched the GPU, if only with `torch.cuda.get_device_name`.",
             ),
-            "Make CPU tensors in workers. For your own processes use `mp.get_context(\"spawn\")`.",
+            'Make CPU tensors in workers. For your own processes use `mp.get_context("spawn")`.',
             "RuntimeError: Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
             "use the 'spawn' start method",
             source="torch/cuda/__init__.py: _lazy_init",

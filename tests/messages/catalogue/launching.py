@@ -53,7 +53,8 @@ GROUP = Group(
                 "A container or Slurm enforced its own limit of memory.",
                 "A person or a script has called `kill -9`.",
             ),
-            "Use fewer DataLoader workers, or load the data once per node. Every rank has its own copy of what it loads.",
+            "Use fewer DataLoader workers, or load the data once per node. Every rank has its own copy of what it "
+            "loads.",
             "  exitcode  : -9 (pid: …)  (SIGKILL)\n  error_file: <N/A>\n  traceback : Signal 9 (SIGKILL) received by "
             "PID …",
             by="starting.killed",
@@ -111,7 +112,7 @@ GROUP = Group(
             "Python does not find the program that torchrun was given, and so every process fails.",
             ("A slip in the path.", "The folder is not mounted on this node, or the job began in another folder."),
             "Give the whole path, and look at it from the node where it fails.",
-            "python: can't open file '…': [Errno 2] No such file or directory".replace("python: ", "…: ", 1),
+            "…python: can't open file '…': [Errno 2] No such file or directory",
             by="starting.no_such_file",
         ),
         Message(
@@ -125,7 +126,10 @@ GROUP = Group(
         Message(
             "torchrun: error: unrecognized arguments",
             "An option that torchrun does not know stands in front of the program's name.",
-            ("It is an option of the program, and it belongs behind the program's name.", "A slip in torchrun's option."),
+            (
+                "It is an option of the program, and it belongs behind the program's name.",
+                "A slip in torchrun's option.",
+            ),
             "Move the program's own options behind `train.py`. `torchrun --help` lists torchrun's.",
             "torchrun: error: unrecognized arguments: --epochs=3",
             by="starting.flag_before_the_program",
@@ -153,13 +157,13 @@ GROUP = Group(
             see="launching/from-spawn-to-torchrun#Choosing GPUs",
         ),
         Message(
-            "error: unrecognized arguments: --local-rank=0",
+            "error: unrecognized arguments: --local-rank=",
             "`torch.distributed.launch` gives each process `--local-rank`, and this program does not take it.",
             (
                 "The program was written for torchrun and is started with the old launcher.",
                 "The program expects `--local_rank`, with an underscore; that was the spelling before torch 2.0.",
             ),
-            "Start it with torchrun, and read `os.environ[\"LOCAL_RANK\"]` in the program.",
+            'Start it with torchrun, and read `os.environ["LOCAL_RANK"]` in the program.',
             "train.py: error: unrecognized arguments: --local-rank=0",
             by="starting.local_rank_argument",
             see="launching/from-spawn-to-torchrun#Second way: torch.distributed.launch",
@@ -176,7 +180,8 @@ GROUP = Group(
         ),
         Message(
             "Setting OMP_NUM_THREADS environment variable for each process to be 1",
-            "torchrun gives each process one thread for work on the CPU, so that the processes do not crowd one another.",
+            "torchrun gives each process one thread for work on the CPU, so that the processes do not crowd one "
+            "another.",
             ("More than one process per node, and you have not set the variable.",),
             "Nothing is wrong. If the CPU is your bottleneck, export `OMP_NUM_THREADS` as cores divided by processes.",
             "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid your system "
@@ -211,7 +216,7 @@ GROUP = Group(
             see="launching/two-computers#Names that lead nowhere",
         ),
         Message(
-            "The rendezvous backend 'etcdd' is not registered",
+            "is not registered. Did you forget to call `register`?",
             "`--rdzv-backend` names a meeting place that torchrun does not have.",
             ("A slip in the name; the usual one is `c10d`.",),
             "Write `--rdzv-backend=c10d`, or leave the option out.",
@@ -238,7 +243,7 @@ GROUP = Group(
             see=SPAWN,
         ),
         Message(
-            "terminated with exit code 3",
+            "terminated with exit code",
             "A process that `mp.spawn` started has ended itself, without an exception.",
             ("`sys.exit` or `os._exit` was called, by your code or by a library.",),
             "Look for the last line that this process has printed.",
@@ -247,9 +252,9 @@ GROUP = Group(
             see=SPAWN,
         ),
         Message(
-            "before the current process has finished its bootstrapping phase",
+            "current process has finished its bootstrapping phase",
             "A new process imports your program to begin, and the program starts processes while it is imported.",
-            ("`mp.spawn`, or a DataLoader with workers, stands outside of `if __name__ == \"__main__\":`.",),
+            ('`mp.spawn`, or a DataLoader with workers, stands outside of `if __name__ == "__main__":`.',),
             "Move everything that starts processes into `main()`, and call it below that line.",
             "An attempt has been made to start a new process before the\n        current process has finished its "
             "bootstrapping phase.",
@@ -257,10 +262,10 @@ GROUP = Group(
             see=SPAWN,
         ),
         Message(
-            "Can't get attribute 'train' on <module '__main__' (built-in)>",
+            "on <module '__main__' (built-in)>",
             "A spawned process looks for your function in a file, and the function stands in a notebook only.",
             ("`mp.spawn` was called with a function that is defined in a cell.",),
-            "Write the function into a `.py` file and import it, or use `start_method=\"fork\"` before CUDA is used.",
+            'Write the function into a `.py` file and import it, or use `start_method="fork"` before CUDA is used.',
             "AttributeError: Can't get attribute 'train' on <module '__main__' (built-in)>",
             by="starting.function_of_a_notebook",
             see=SPAWN,

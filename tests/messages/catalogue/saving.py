@@ -46,11 +46,15 @@ GROUP = Group(
             see="data-parallel/checkpoints#The write that is killed",
         ),
         Message(
-            "size mismatch for weight: copying a param with shape",
+            "from checkpoint, the shape in current model is",
             "The model that you build now has other sizes than the one that was saved.",
-            ("Another configuration: width, number of classes, vocabulary.", "A shard was loaded as if it were the whole."),
+            (
+                "Another configuration: width, number of classes, vocabulary.",
+                "A shard was loaded as if it were the whole.",
+            ),
             "Save the configuration with the weights, and build the model from it.",
-            "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param with "
+            "RuntimeError: Error(s) in loading state_dict for Linear:\n\tsize mismatch for weight: copying a param "
+            "with "
             "shape torch.Size([3, 2]) from checkpoint, the shape in current model is torch.Size([2, 2]).",
             by="saving.other_shape",
             see="data-parallel/checkpoints#A file that survives",
@@ -87,7 +91,7 @@ GROUP = Group(
             see=SHARDS,
         ),
         Message(
-            "CheckpointException ranks:dict_keys([0])",
+            "CheckpointException ranks:dict_keys",
             "Saving or loading with DCP has failed on the ranks that are named; the reason stands below.",
             ("See the last line of the traceback.",),
             "Read the exception that follows. It is of the first rank that failed.",
@@ -121,9 +125,8 @@ GROUP = Group(
             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False",
             "The tensors were saved on a GPU, and this process sees none.",
             ("The file is loaded on a laptop or on a login node.",),
-            "Write `torch.load(path, map_location=\"cpu\")`, on GPU nodes too: otherwise all ranks load to the GPU that "
+            'Write `torch.load(path, map_location="cpu")`, on GPU nodes too: otherwise all ranks load to the GPU that '
             "rank 0 had.",
-            text="RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False.",
             source="torch/serialization.py: _validate_device",
         ),
     ),

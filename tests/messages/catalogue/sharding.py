@@ -38,7 +38,7 @@ GROUP = Group(
             "FSDP needs a non-CPU accelerator device, but no accelerator device is detected.",
             "The older `FullyShardedDataParallel` looks for a GPU, and there is none.",
             ("A program for GPUs is tested on a CPU.",),
-            "Give `device_id=torch.device(\"cpu\")`, or use `fully_shard`, which runs on a CPU without further words.",
+            'Give `device_id=torch.device("cpu")`, or use `fully_shard`, which runs on a CPU without further words.',
             "RuntimeError: FSDP needs a non-CPU accelerator device, but no accelerator device is detected.",
             by="saving.fsdp1_on_a_cpu",
             see=SHARDED,
@@ -73,7 +73,8 @@ GROUP = Group(
             "`fully_shard` was called twice on the same module.",
             ("A cell of a notebook was run again.", "Two blocks of the model are the same object."),
             "Build the model anew before you shard it.",
-            "AssertionError: Each distinct composable distributed API can only be applied to a module once. fully_shard "
+            "AssertionError: Each distinct composable distributed API can only be applied to a module once. "
+            "fully_shard "
             "has already been applied to the following module:",
             by="saving.sharded_twice",
         ),
@@ -91,7 +92,8 @@ GROUP = Group(
             "A tensor on `meta` has no numbers that could be copied.",
             ("`model.to(device)` was called on a model that was made on `meta`.",),
             "Call `model.to_empty(device=device)`, and then load the weights.",
-            "NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() instead "
+            "NotImplementedError: Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() "
+            "instead "
             "of torch.nn.Module.to() when moving module from meta to a different device.",
             by="saving.meta_to_cpu",
             see="model-parallel/splitting-layers#Two devices, one process",

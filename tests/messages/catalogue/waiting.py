@@ -19,7 +19,8 @@ GROUP = Group(
                 "The other process was killed, for example for memory.",
             ),
             "Find the rank that ended first. Its traceback, or the exit code in torchrun's report, is the cause.",
-            "RuntimeError: […gloo/transport/tcp/pair.cc:…] Connection closed by peer […]:…. This is typically caused by "
+            "RuntimeError: […gloo/transport/tcp/pair.cc:…] Connection closed by peer […]:…. This is typically caused "
+            "by "
             "a remote worker crashing. Check the logs of the remote worker before reporting an error. GLHF! 🏖️",
             by="collectives.partner_ended",
             see=BREAKS,
@@ -70,7 +71,8 @@ GROUP = Group(
             "Application timeout caused pair closure",
             "An earlier call has run into its timeout, and gloo has closed the connection for good.",
             ("The program caught the exception of the first timeout and went on with the same group.",),
-            "Search upwards for the first `Timed out waiting`. After a timeout the group is lost: destroy it and make a "
+            "Search upwards for the first `Timed out waiting`. After a timeout the group is lost: destroy it and "
+            "make a "
             "new one, or end the job.",
             "RuntimeError: Application timeout caused pair closure",
             by="collectives.after_a_timeout",
@@ -132,7 +134,8 @@ GROUP = Group(
                 "The ranks are in different collectives, or in different steps of the loop.",
                 "A `recv` has a smaller tensor than its `send`.",
             ),
-            "Run again with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which names the ranks and the shapes. The two numbers here "
+            "Run again with `TORCH_DISTRIBUTED_DEBUG=DETAIL`, which names the ranks and the shapes. The two numbers "
+            "here "
             "are bytes.",
             "terminate called after throwing an instance of 'gloo::EnforceNotMet'\n  what():  [enforce fail at "
             "…gloo/transport/tcp/pair.cc:…] op.preamble.length <= op.nbytes. 16 vs 4. Received data size doesn't match "
@@ -141,7 +144,7 @@ GROUP = Group(
             see="talking/point-to-point#When it breaks",
         ),
         Message(
-            "Rank 0 exhausted all inputs.",
+            "exhausted all inputs.",
             "`Join` was asked to stop all ranks as soon as one has no batch left, and this rank has none.",
             ("The ranks have different numbers of batches, and `throw_on_early_termination=True` was given.",),
             "Catch the exception on all ranks and go on, or leave the option out: `Join` then lets the others finish.",

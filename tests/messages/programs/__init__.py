@@ -5,7 +5,7 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
-import torch._dynamo  # DDP imports it late, and each fork would do it anew
+import torch._dynamo  # noqa: F401  DDP imports it late, and each fork would do it anew
 import torch.distributed as dist
 
 

@@ -14,13 +14,6 @@ from . import detail, meet, wait_at_most
 
 
 @stage.program(ranks=2)
-def partner_gone(rank):
-    meet()
-    if rank == 0:
-        dist.all_reduce(torch.ones(1))
-
-
-@stage.program(ranks=2)
 def partner_killed(rank):
     meet()
     told = Path("stopped")
@@ -47,8 +40,12 @@ def partner_late(rank):
 @stage.program(ranks=2)
 def partner_ended(rank):
     meet()
+    waits = Path("waits")
     if rank == 0:
+        waits.touch()
         dist.recv(torch.ones(1), 1)
+    while not waits.exists():
+        time.sleep(0.02)
     time.sleep(1)
 
 
@@ -95,25 +92,10 @@ def other_shape_detail(rank):
 
 
 @stage.program(ranks=2)
-def other_length(rank):
-    meet()
-    wait_at_most(3)
-    dist.all_reduce(torch.ones(1000 if rank else 2000))
-
-
-@stage.program(ranks=2)
 def other_length_broadcast(rank):
     meet()
     wait_at_most(3)
     dist.broadcast(torch.ones(1 if rank else 4), 0)
-
-
-@stage.program(ranks=2)
-def other_length_received(rank):
-    meet()
-    wait_at_most(3)
-    dist.send(torch.ones(4), 1) if rank == 0 else dist.recv(torch.ones(1), 0)
-    time.sleep(1)
 
 
 @stage.program()
@@ -145,12 +127,6 @@ def gathered_short_list(rank):
 def gathered_other_dtype(rank):
     meet()
     dist.all_gather([torch.ones(2, dtype=torch.int64) for _ in range(2)], torch.ones(2))
-
-
-@stage.program(ranks=2)
-def single_output_small(rank):
-    meet()
-    dist.all_gather_single(torch.ones(2), torch.ones(2))
 
 
 @stage.program(ranks=2)
@@ -244,10 +220,3 @@ def bitwise_on_floats(rank):
 def object_that_cannot_travel(rank):
     meet()
     dist.broadcast_object_list([(n for n in range(3))], 0)
-
-
-@stage.program()
-def waits_too_long_for_work(rank):
-    meet()
-    work = dist.irecv(torch.ones(1), None)
-    work.wait(timedelta(seconds=1))

@@ -24,11 +24,6 @@ def batch_sampler_and_size(rank):
 
 
 @stage.program()
-def sampler_without_a_group(rank):
-    DistributedSampler(ROWS)
-
-
-@stage.program()
 def sampler_beyond_the_world(rank):
     DistributedSampler(ROWS, num_replicas=2, rank=2)
 

@@ -85,7 +85,9 @@ def fsdp1_on_a_cpu(rank):
 @stage.program()
 def offload_without_a_gpu(rank):
     meet()
-    model = fully_shard(nn.Linear(2, 2), mesh=torch.distributed.init_device_mesh("cpu", (1,)), offload_policy=CPUOffloadPolicy())
+    model = fully_shard(
+        nn.Linear(2, 2), mesh=torch.distributed.init_device_mesh("cpu", (1,)), offload_policy=CPUOffloadPolicy()
+    )
     model(torch.ones(1, 2))
 
 

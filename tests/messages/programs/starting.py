@@ -9,7 +9,6 @@ import torch
 import torch.distributed.launch
 import torch.distributed.run
 import torch.multiprocessing as mp
-from torch.distributed.elastic.multiprocessing.errors import record  # noqa: F401
 
 from .. import stage
 
@@ -28,16 +27,6 @@ def torchrun(script, *arguments, launch=torch.distributed.run):
 @stage.program()
 def raises(rank):
     torchrun("import os\nif os.environ['RANK'] == '1':\n    raise ValueError('no data')", *ONCE, "train.py")
-
-
-@stage.program()
-def raises_recorded(rank):
-    script = (
-        "import sys\n"
-        "from torch.distributed.elastic.multiprocessing.errors import record\n"
-        "@record\ndef main():\n    raise ValueError('no data')\nmain()"
-    )
-    torchrun(script, "--standalone", "train.py")
 
 
 @stage.program()
@@ -108,12 +97,6 @@ def nobody_at_the_rendezvous(rank):
 def no_host_at_the_rendezvous(rank):
     wait = ["--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=c10d", "--rdzv-endpoint=node0.invalid:29500"]
     torchrun("", *wait, "--rdzv-conf=read_timeout=1", "train.py")
-
-
-@stage.program()
-def static_without_its_master(rank):
-    wait = ["--nnodes=2", "--node-rank=1", "--nproc-per-node=1", "--master-addr=127.0.0.1", "--master-port=1"]
-    torchrun("", *wait, "--rdzv-conf=timeout=2", "train.py")
 
 
 @stage.program()
