@@ -14,7 +14,7 @@ class Message:
         core: its best known words, the heading; they stand in the text as they are.
         text: what the terminal shows, "" where that is the core alone; ``…`` for what differs.
         means: what is the case, one sentence.
-        causes: why, the most frequent first.
+        causes: why, the likeliest first.
         fix: what to do.
         by: the program that prints it, ``module.function`` below programs, or "" where none of ours does.
         source: where the text of one that is not produced here stands: "file of torch: symbol", or project and file.

@@ -14,7 +14,8 @@ OPENING = """\
 # Index of errors
 
 It is two in the morning, the job has stopped, and the terminal shows a line that says nothing to you. Look that line
-up here. Each entry has the text as a terminal shows it, what it means, why it mostly happens, and what to do.
+up here. Each entry has the text as a terminal shows it, what it means, why it happens, and what to do. The order of the
+causes is a judgement: nobody has counted them.
 
 {{.rl-find}}
 Take the words of your line and leave out what is yours alone: numbers, paths, addresses. In an entry `…` stands in
@@ -22,7 +23,7 @@ their place. The search of this site finds the words on this page, too.
 
 ## Before you look up a line
 
-1. **Find the first one.** When one rank fails, the others lose their partner and fail as well, often louder. Sort the
+1. **Find the first one.** When one rank fails, the others lose their partner and fail as well. Sort the
    lines by time, and begin with the rank that stopped first.
 2. **Read the last line of a traceback**, the one that begins with the name of the exception. A line with `[rank2]:` in
    front is of rank 2.
@@ -89,7 +90,7 @@ def entry(message: Message) -> str:
     if len(message.causes) == 1:
         parts.append(f"**Cause.** {message.causes[0]}")
     else:
-        parts.append("**Causes**, the most frequent first:")
+        parts.append("**Causes**, the likeliest first:")
         parts.append("\n".join(f"{number}. {cause}" for number, cause in enumerate(message.causes, 1)))
     parts.append(f"**Fix.** {message.fix}")
     last = [f"In this book: {place(message.see)}."] if message.see else []

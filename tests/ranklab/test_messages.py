@@ -67,6 +67,7 @@ def heard(tmp_path_factory):
 @pytest.fixture(scope="module")
 def told(bare_notebook):
     """What ranklab has said in a notebook, by the name of the cell."""
+    bare_notebook.run("ranklab._register_px_before_start()")  # as its first import does in a reader's notebook
     shown = {"before_the_start": bare_notebook.px("print(1)")}
     shown["nccl_on_a_cpu"] = bare_notebook.run('ranklab.start(2, backend="nccl")')
     shown["too_many"] = bare_notebook.run("ranklab.start(100_000)")

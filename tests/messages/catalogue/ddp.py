@@ -32,9 +32,9 @@ GROUP = Group(
         ),
         Message(
             "Parameter indices which did not receive grad for rank",
-            "This line of the message above says which parameters are meant, as positions in `model.parameters()`.",
+            "This line of the message above gives the positions of these parameters, counting those that are trained.",
             ("See the message above.",),
-            "`[name for name, _ in model.named_parameters()]` gives the names for the positions. "
+            "`[name for name, each in model.named_parameters() if each.requires_grad]` gives the names. "
             "`TORCH_DISTRIBUTED_DEBUG=INFO` makes torch print the names.",
             "Parameter indices which did not receive grad for rank 0: 2 3",
             by="parallel.unused_parameter",
@@ -55,7 +55,7 @@ GROUP = Group(
             "A parameter got its gradient twice in one backward.",
             (
                 "A layer is used twice inside `checkpoint(…, use_reentrant=True)`.",
-                "The forward of the wrapped model is called twice before one `backward`.",
+                "A parameter is used outside of `forward`, for example in the loss.",
             ),
             "Write `use_reentrant=False`. If the graph never changes, `static_graph=True` helps too.",
             "RuntimeError: Expected to mark a variable ready only once.",

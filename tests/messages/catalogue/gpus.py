@@ -91,7 +91,7 @@ GROUP = Group(
         ),
         Message(
             "Duplicate GPU detected",
-            "Two ranks use the same GPU, and NCCL does not take that. NCCL 2.30 has other words for it: `Multiple Ranks are "
+            "Two ranks use the same GPU, and NCCL does not take that. NCCL 2.30 has other words: `Multiple Ranks are "
             "using the same GPU/Partition`.",
             (
                 "`torch.cuda.set_device(local_rank)` is missing, so all ranks use GPU 0.",
