@@ -26,12 +26,13 @@ class Program:
     Attributes:
         act: what each rank does; it is called with the rank.
         ranks: how many processes run it.
-        env: environment variables of its own.
+        pids: those of its ranks that have not ended.
+        folder: where it runs, and where each rank's output is kept.
+        began: when it was started.
     """
 
     act: Callable[[int], object]
     ranks: int = 1
-    env: dict[str, str] = field(default_factory=dict)
     pids: list[int] = field(default_factory=list)
     folder: str = ""
     began: float = 0.0
@@ -40,18 +41,19 @@ class Program:
 PROGRAMS: dict[str, Program] = {}
 
 
-def program(ranks: int = 1, **env: str) -> Callable:
+def program(ranks: int = 1) -> Callable:
     """Keep a function as a program, under the names of its module and its own."""
 
     def keep(act):
-        PROGRAMS[f"{act.__module__.rpartition('.')[2]}.{act.__name__}"] = Program(act, ranks, env)
+        PROGRAMS[f"{act.__module__.rpartition('.')[2]}.{act.__name__}"] = Program(act, ranks)
         return act
 
     return keep
 
 
 def _die_with_the_stage():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+    with contextlib.suppress(AttributeError):  # Linux alone has it
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 def _play(program: Program, rank: int) -> None:
@@ -61,7 +63,7 @@ def _play(program: Program, rank: int) -> None:
     os.dup2(heard, 1)
     os.dup2(heard, 2)
     os.chdir(program.folder)
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(program.ranks)} | program.env
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(program.ranks)}
     code = 0
     try:
         program.act(rank)
