@@ -42,8 +42,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const line = plain(field.value);
     const shown = new Set((line ? found(line) : entries).map(({ section }) => section));
     for (const { section } of entries) section.hidden = !shown.has(section);
-    for (const group of new Set(entries.map(({ section }) => section.parentElement)))
-      group.hidden = ![...group.children].some((child) => shown.has(child));
+    place.hidden = Boolean(line);
+    for (const group of place.parentElement.querySelectorAll(":scope > section"))
+      group.hidden = Boolean(line) && ![...group.children].some((child) => shown.has(child));
     told.textContent = !line ? "" : shown.size ? `${shown.size} of ${entries.length} messages` :
       "No message has these words. Leave out numbers, paths and names.";
   });

@@ -18,8 +18,9 @@ up here. Each entry has the text as a terminal shows it, what it means, why it h
 causes is a judgement: nobody has counted them.
 
 {{.rl-find}}
-Take the words of your line and leave out what is yours alone: numbers, paths, addresses. In an entry `…` stands in
-their place. The search of this site finds the words on this page, too.
+On the site you can paste the whole line into the field above: numbers, paths and addresses do no harm there. In an
+entry `…` stands for what differs from job to job. The search of the site and of your browser find the words as well, if
+you leave out what is yours alone.
 
 ## Before you look up a line
 

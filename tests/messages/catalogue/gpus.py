@@ -172,6 +172,45 @@ GROUP = Group(
             source="torch/distributed/distributed_c10d.py: monitored_barrier",
         ),
         Message(
+            "CUDA out of memory",
+            "This rank asked for more memory than its GPU has left. It is an ordinary exception, of this rank alone.",
+            (
+                "The model, its optimizer state and the activations of this batch do not fit.",
+                "Another process uses the same GPU, or several ranks do.",
+                "One rank has longer rows than the others.",
+                "A list keeps tensors with their graphs, for example losses without `.item()`.",
+            ),
+            "Look at `nvidia-smi` for other processes. Then use a smaller batch with accumulation, recomputation, or a "
+            "sharded model. The other ranks wait for this one: end the job.",
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate …. GPU … has a total capacity of … of which "
+            "… is free.",
+            source="torch's C++, c10/cuda/CUDACachingAllocator.cpp",
+            see="ranks/why-distribute#Before you distribute",
+        ),
+        Message(
+            "CUDA error: device-side assert triggered",
+            "A kernel on the GPU found a value that it must not have; Python hears of it later, in another line.",
+            (
+                "An index is too large: a label, a token or a row that does not exist.",
+                "A loss got values outside of its range.",
+            ),
+            "Run again with `CUDA_LAUNCH_BLOCKING=1`, or the same batch on the CPU: the error then stands in its own "
+            "line. The process cannot use the GPU any more.",
+            source="CUDA, `cudaGetErrorString` of `cudaErrorAssert`",
+        ),
+        Message(
+            "CUDA error: invalid device ordinal",
+            "The process asked for a GPU that it does not see.",
+            (
+                "More processes per node were started than it has GPUs.",
+                "`set_device(rank)` was written for `set_device(local_rank)`.",
+                "Slurm shows each process one GPU only, and the number of that one is 0.",
+            ),
+            "Print `torch.cuda.device_count()`, `LOCAL_RANK` and `CUDA_VISIBLE_DEVICES` on each rank.",
+            source="CUDA, `cudaGetErrorString` of `cudaErrorInvalidDevice`",
+            see="ranks/rank-local-rank-world-size#The rank as a device",
+        ),
+        Message(
             "Cannot re-initialize CUDA in forked subprocess",
             "The process was forked from one that already used CUDA, and CUDA does not survive a fork.",
             (
