@@ -212,6 +212,7 @@ GROUP = Group(
             "Copy what you keep with `.clone()`, raise `ulimit -n`, or call "
             '`torch.multiprocessing.set_sharing_strategy("file_system")`.',
             source="torch/utils/data/dataloader.py: _MultiProcessingDataLoaderIter._try_get_data",
+            threads=("https://github.com/pytorch/pytorch/issues/11201",),
         ),
         Message(
             "unable to open shared memory object",
@@ -219,6 +220,7 @@ GROUP = Group(
             ("The limit of open files is reached.", "The process that owned the tensor has ended."),
             "Keep the owner alive until all have read the tensor, and raise `ulimit -n`.",
             source="torch/lib/libtorch_cpu.so: MapAllocator",
+            threads=("https://github.com/pytorch/pytorch/issues/14768",),
         ),
     ),
 )

@@ -60,6 +60,10 @@ GROUP = Group(
             "Write `use_reentrant=False`. If the graph never changes, `static_graph=True` helps too.",
             "RuntimeError: Expected to mark a variable ready only once.",
             by="parallel.recomputed_twice",
+            threads=(
+                "https://github.com/pytorch/pytorch/issues/46166",
+                "https://github.com/huggingface/accelerate/issues/389",
+            ),
         ),
         Message(
             "DDP expects same model across all ranks",

@@ -21,6 +21,7 @@ GROUP = Group(
             "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded, to do so you have two "
             "options,",
             by="saving.numpy_in_a_checkpoint",
+            threads=("https://github.com/speechbrain/speechbrain/issues/2856",),
             see=ACCEPTS,
         ),
         Message(

@@ -21,6 +21,7 @@ GROUP = Group(
             "RuntimeError: aten.add.Tensor got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "
             "DTensor before calling distributed operators!",
             by="saving.mixed_with_dtensor",
+            threads=("https://github.com/pytorch/pytorch/issues/153354",),
             see=SHARDED,
         ),
         Message(
