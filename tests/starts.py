@@ -11,6 +11,7 @@ FIXTURES = {
     "four": "ranks",
     "two": "ranks",
     "told": "ranks",  # what ranks of one launch tell
+    "heard": "ranks",  # what the programs of the index of errors print
     "ssh_server": "ranks",
     "small_slurm": "ranks",
     "lab": "hosts",

@@ -13,3 +13,39 @@ document.addEventListener("DOMContentLoaded", () => {
     if (stops.length) code.parentElement.style.setProperty("--rl-cell", `linear-gradient(${stops.join(",")})`);
   }
 });
+
+// On the index of errors: a field that finds the entry of a line from a terminal, whatever numbers and paths it has.
+// Without this file the page is the whole list.
+document.addEventListener("DOMContentLoaded", () => {
+  const place = document.querySelector("p.rl-find");
+  if (!place) return;
+  const plain = (text) => text.toLowerCase().replace(/\s+/g, " ").trim();
+  const entries = [...document.querySelectorAll("section > section > section")].map((section) => ({
+    section, core: plain(section.querySelector("h3 code").textContent), text: plain(section.textContent),
+  }));
+  const field = Object.assign(document.createElement("input"), {
+    type: "search", className: "rl-find-line", placeholder: "Paste a line from your terminal", autocomplete: "off",
+  });
+  field.setAttribute("aria-label", field.placeholder);
+  const told = Object.assign(document.createElement("p"), { className: "rl-found" });
+  told.setAttribute("role", "status");
+  place.before(field, told);
+  const found = (line) => {
+    const exact = entries.filter(({ core, text }) => line.includes(core) || text.includes(line));
+    const words = [...new Set(line.match(/[a-z_]{4,}/g) || [])];
+    if (exact.length || !words.length) return exact;
+    const share = ({ text }) => words.filter((word) => text.includes(word)).length / words.length;
+    const near = entries.map((entry) => [share(entry), entry]).filter(([part]) => part > 0.6);
+    return near.sort((a, b) => b[0] - a[0]).slice(0, 5).map(([, entry]) => entry);
+  };
+  field.addEventListener("input", () => {
+    const line = plain(field.value);
+    const shown = new Set((line ? found(line) : entries).map(({ section }) => section));
+    for (const { section } of entries) section.hidden = !shown.has(section);
+    place.hidden = Boolean(line);
+    for (const group of place.parentElement.querySelectorAll(":scope > section"))
+      group.hidden = Boolean(line) && ![...group.children].some((child) => shown.has(child));
+    told.textContent = !line ? "" : shown.size ? `${shown.size} of ${entries.length} messages` :
+      "No message has these words. Leave out numbers, paths and names.";
+  });
+});
