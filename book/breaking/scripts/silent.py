@@ -1,0 +1,77 @@
+"""Six hangs, one after another, and what torch says when a group's timeout is over. The chapter *hangs* runs it.
+
+torchrun --standalone --nproc-per-node=3 silent.py
+
+Each rank prints one line of JSON per hang: its name, and the words of the error, null where the rank got none. In the
+first hang each rank also writes its stack to stderr, after two of the group's three seconds.
+"""
+
+import faulthandler
+import json
+import time
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+
+
+def loader(group, _):
+    """Rank 2 has a batch less."""
+    batches = 3 if rank == 2 else 4
+    for _ in range(batches):
+        dist.all_reduce(torch.ones(4), group=group)
+
+
+def slow(group, _):
+    """Rank 1 is busy with something else."""
+    if rank == 1:
+        time.sleep(2)
+    dist.all_reduce(torch.ones(4), group=group)
+
+
+def shapes(group, _):
+    """The last batch of rank 2 is shorter."""
+    rows = 3 if rank == 2 else 4
+    dist.all_reduce(torch.ones(rows), group=group)
+
+
+def alone(group, _):
+    """Rank 0 evaluates alone, with a collective."""
+    if rank == 0:
+        dist.all_reduce(torch.ones(2), group=group)
+    dist.barrier(group)
+
+
+def order(group, _):
+    """Rank 0 calls another collective."""
+    if rank == 0:
+        dist.broadcast(torch.ones(4), src=0, group=group)
+    else:
+        dist.all_reduce(torch.ones(4), group=group)
+
+
+def crossed(group, other):
+    """Rank 0 uses the two groups in another order."""
+    groups = [other, group] if rank == 0 else [group, other]
+    for each in groups:
+        dist.all_reduce(torch.ones(4), group=each)
+
+
+for fault in loader, slow, shapes, alone, order, crossed:
+    timeout = timedelta(seconds=3 if fault is loader else 1)  # the default is 30 minutes
+    groups = dist.new_group(timeout=timeout), dist.new_group(timeout=timeout)
+    words = None
+    if fault is loader:
+        faulthandler.dump_traceback_later(2)
+    try:
+        fault(*groups)
+    except RuntimeError as error:
+        words = str(error)
+    dist.barrier()
+    faulthandler.cancel_dump_traceback_later()
+    print(json.dumps([fault.__name__, words]))
+
+dist.destroy_process_group()
