@@ -5,7 +5,7 @@ torchrun --standalone --nproc-per-node=3 labels.py
 
 import torch.distributed as dist
 
-names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "one", "two"]
+names = ["six", "two", "nine", "zero", "one", "four", "two", "five", "three", "seven", "six", "eight"]
 number = {name: place for place, name in enumerate(set(names))}
 fixed = {name: place for place, name in enumerate(sorted(set(names)))}
 
@@ -15,5 +15,6 @@ dist.all_gather_object(found, (number, fixed))
 if dist.get_rank() == 0:
     for words, lists in (("from a set", 0), ("sorted", 1)):
         different = {tuple(of_rank[lists].items()) for of_rank in found}
-        print(f"{words}: {len(different)} different numberings on {len(found)} ranks")
+        plural = "s" if len(different) > 1 else ""
+        print(f"{words}: {len(different)} numbering{plural} on {len(found)} ranks")
 dist.destroy_process_group()

@@ -27,7 +27,7 @@ SHOWN = {
     "no average": "each rank used its own gradient",
     "a sum": "the used gradient is the sum of the ranks' own, not the mean",
     "different start": "the weights differ before the step, and the used gradients are equal",
-    "different rates": "the weights agree before the step, the used gradients are equal, and the weights differ after it",
+    "different rates": "the weights before the step and the used gradients agree, and the weights after it differ",
 }
 
 
