@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Rows by rank, and the number of rows in the dataset: other numbers of rows on each rank, none, and repeats in a rank.
 READ = {
     2: [([0, 1, 2], [2, 3], 6), ([1, 1], [], 3)],
-    3: [([0, 3, 6], [1, 4], [2, 5, 0], 8), ([4, 4, 1], [], [2, 3, 0], 5)],
+    3: [([0, 3, 6], [1, 4], [2, 5, 0], 8), ([4, 4, 1], [], [2, 3, 0], 6)],
     4: [([0, 1], [1, 2], [2, 3], [3], 5), ([], [0, 0], [2], [1], 3)],
 }
 FAULTS = "nothing", "same rows", "no average", "a sum", "different start", "different rates"
