@@ -29,7 +29,7 @@ def fingerprint(thing):
 
 
 def differ(named):
-    """Names of values that are not equal on all ranks: parameters, averaged gradients, class list, rate."""
+    """Names of values that are not equal on all ranks: parameters, averaged gradients, rate, a set after sorting."""
     prints = from_all({name: fingerprint(value) for name, value in named.items()})
     names = dict.fromkeys(name for of_rank in prints for name in of_rank)
     return [name for name in names if len({of_rank.get(name) for of_rank in prints}) > 1]
