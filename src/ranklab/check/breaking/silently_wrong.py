@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..grading import asked, listed
+from ..grading import asked, listed, on_ranks
 from ..verdict import NotYet, Verdict, correct, grader, not_yet
 from ..worlds import Case, attempts, sizes
 
@@ -15,10 +16,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 # Rows by rank, and the number of rows in the dataset: other numbers of rows on each rank, none, and repeats in a rank.
-READ = {
+READ: dict[int, list[tuple[Any, ...]]] = {
     2: [([0, 1, 2], [2, 3], 6), ([1, 1], [], 3)],
     3: [([0, 3, 6], [1, 4], [2, 5, 0], 8), ([4, 4, 1], [], [2, 3, 0], 6)],
-    4: [([0, 1], [1, 2], [2, 3], [3], 5), ([], [0, 0], [2], [1], 3)],
+    4: [([0, 1], [1, 2], [2, 3], [3], 5), ([], [0, 0], [2], [1], 4)],
 }
 FAULTS = "nothing", "same rows", "no average", "a sum", "different start", "different rates"
 SHOWN = {
@@ -105,13 +106,12 @@ def name_fault(answer: Callable[[list[dict]], str]) -> Verdict:
 
     Exercise of the chapter *silently-wrong*.
     """
+    sizes()  # one rank alone has nothing to compare
     steps = [(fault, seed) for seed in range(3) for fault in FAULTS]
     random.Random(18).shuffle(steps)
-    size = sizes()[-1]
-    cases = [Case(size, ((fault, seed),) * size, f"step {number}") for number, (fault, seed) in enumerate(steps)]
-    done = attempts(_step, cases)
+    by_rank = on_ranks(_contributions, steps)
     for number, (fault, _) in enumerate(steps):
-        ranks = [attempt.result for attempt in done[number]]
+        ranks = _exchanged([of_rank[number] for of_rank in by_rank], fault)
         where = f"Step {number + 1} of {len(steps)}"
         said, problem = asked(answer, ranks)
         if problem:
@@ -138,23 +138,34 @@ def _hint(said: str, fault: str) -> str:
     return ""
 
 
-def _step(fault: str, seed: int) -> dict[str, list]:
-    """Runs on a rank: one training step with a fault in it; returns what the rank has seen."""
+def _contributions(steps: list[tuple[str, int]]) -> list[dict[str, Any]]:
+    """Runs on a rank: for every step what the rank reads, its own gradient, its weights and its rate."""
     import torch
-    import torch.distributed as dist
 
-    rank, size = dist.get_rank(), dist.get_world_size()
-    draw = torch.Generator().manual_seed(seed)
-    data, order = torch.randn(12 * size, 3, generator=draw), torch.randperm(12 * size, generator=draw)
-    rows = order[:12] if fault == "same rows" else order[rank::size]
-    weights = torch.randn(3, generator=draw) + (0.1 * rank if fault == "different start" else 0)
-    weights.requires_grad_()
-    loss = (data[rows] @ weights - data[rows].sum(1)).square().mean()
-    (own,) = torch.autograd.grad(loss, weights)
-    used = own.clone()
-    if fault != "no average":
-        dist.all_reduce(used)
-        used /= 1 if fault == "a sum" else size
-    rate = 0.1 / (rank + 1) if fault == "different rates" else 0.1
-    seen = {"own": own, "used": used, "before": weights, "after": weights - rate * used}
-    return {"rows": rows.tolist(), **{name: tensor.tolist() for name, tensor in seen.items()}}
+    rank, size, found = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), []
+    for fault, seed in steps:
+        draw = torch.Generator().manual_seed(seed)
+        data, order = torch.randn(12 * size, 3, generator=draw), torch.randperm(12 * size, generator=draw)
+        rows = order[:12] if fault == "same rows" else order[rank::size]
+        weights = torch.randn(3, generator=draw) + (0.1 * rank if fault == "different start" else 0)
+        weights.requires_grad_()
+        loss = (data[rows] @ weights - data[rows].sum(1)).square().mean()
+        (own,) = torch.autograd.grad(loss, weights)
+        rate = 0.1 / (rank + 1) if fault == "different rates" else 0.1
+        found.append({"rows": rows.tolist(), "own": own.tolist(), "before": weights.tolist(), "rate": rate})
+    return found
+
+
+def _exchanged(parts: list[dict[str, Any]], fault: str) -> list[dict[str, list]]:
+    """What the ranks see of a step after the exchange that its fault leaves of it."""
+    import torch
+
+    total, ranks = torch.tensor([part["own"] for part in parts]).sum(0), []
+    for part in parts:
+        used = total if fault == "a sum" else total / len(parts)
+        if fault == "no average":
+            used = torch.tensor(part["own"])
+        after = torch.tensor(part["before"]) - part["rate"] * used
+        seen = {name: list(part[name]) for name in ("rows", "own", "before")}
+        ranks.append({**seen, "used": used.tolist(), "after": after.tolist()})
+    return ranks
