@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .fault import Fault, Situation, spoilt
+from .fault import ANYWHERE, Fault, Situation, spoilt
 
 NAN = float("nan")
 
@@ -18,23 +18,19 @@ def _spike(rank: int, at: Situation) -> dict[str, Any]:
 
 
 def _texts(rank: int, at: Situation) -> dict[str, Any]:
-    texts = ["1.0", "0.5", "2.0", "1.0", "1.5", "1.0"]
-    if rank == at.guilty:
-        texts[at.step] = "n/a"
-    return {"weights": texts}
+    return {"weights": at.by_step(rank, "n/a", "0.5")}
 
 
 def _report(rank: int, at: Situation) -> dict[str, Any]:
-    words = ["loss", "rows"]
-    return {"report": words[::-1] if rank == at.guilty else words}
+    return {"report": at.by_step(rank, ["rows", "loss"], ["loss", "rows"])}
 
 
 def _writer(rank: int, at: Situation) -> dict[str, Any]:
-    return {"writer": at.guilty if rank == at.guilty else at.other}
+    return {"writer": at.by_step(rank, at.guilty, at.other)}
 
 
 def _labels(rank: int, at: Situation) -> dict[str, Any]:
-    return {"labels": [0, 1, 2, 1, 0] if rank == at.guilty else [0, 1, 2, 3, 0]}
+    return {"labels": [0, 1, 9, 3, 0] if rank == at.guilty else [0, 1, 2, 3, 0]}
 
 
 def _seen(rank: int, at: Situation) -> dict[str, Any]:
@@ -70,10 +66,10 @@ FAULTS = (
         "calls",
         "In another order, both collectives of a pair are in the program of every rank, and a dump shows the rank in "
         "the second of them while the others are in the first.",
-        "The file of rank {rank} lists its report in another order, and line {line} follows the file: rank {rank} "
-        "called all_gather where the others called all_reduce.",
+        "In step {step} the file of rank {rank} lists its report in another order, and line {line} follows the file: "
+        "rank {rank} called all_gather where the others called all_reduce.",
         {
-            "after": 'for word in part["report"]:  #!\n'
+            "after": 'for word in part["report"][step]:  #!\n'
             "    number = loss.detach().reshape(1)\n"
             '    if word == "loss":\n'
             "        dist.all_reduce(number)\n"
@@ -86,12 +82,13 @@ FAULTS = (
     Fault(
         "another root",
         "calls",
-        "With another root, all ranks call the same collective at the same time, and a rank waits for what was sent "
-        "to somebody else.",
-        "The file of rank {rank} names rank {rank} as the writer, and the others name another: in line {line} rank "
-        "{rank} waited to receive what the others sent elsewhere.",
+        "With another root, two ranks wait in the same collective for messages that go elsewhere, and the logs name "
+        "different roots.",
+        "In step {step} the file of rank {rank} names rank {rank} as the writer, and the other files name another "
+        "rank: by line {line}, rank {rank} waited to receive what the others sent elsewhere.",
         {
-            "after": 'writer = part["writer"]  #!\n'
+            "after": 'writer = part["writer"][step]  #!\n'
+            'print(f"step {step}: rank {writer} writes")\n'
             "losses = [torch.zeros(1) for _ in range(size)] if rank == writer else None\n"
             "dist.gather(loss.detach().reshape(1), losses, dst=writer)  #?!"
         },
@@ -101,25 +98,27 @@ FAULTS = (
     Fault(
         "another shape",
         "tensors",
-        "With another shape, all ranks call the same collective at the same time, and one's dump shows other sizes.",
-        "Rank {rank} has seen fewer classes in its part, and line {line} makes a tensor of as many numbers as it has "
+        "With another shape, all ranks call the same collective at the same time, and the logs or dumps show other "
+        "sizes on one rank.",
+        "Rank {rank} has seen more classes in its part, and line {line} makes a tensor of as many numbers as it has "
         "seen: the shapes of one all_reduce differed.",
         {
             "end": 'hits = torch.zeros(max(part["labels"]) + 1)  #!\n'
+            'print(f"{len(hits)} classes")\n'
             'for label in part["labels"]:\n    hits[label] += 1\ndist.all_reduce(hits)  #?'
         },
-        "anywhere",
+        ANYWHERE,
         _labels,
     ),
     Fault(
         "another dtype",
         "tensors",
-        "With another dtype, all ranks call the same collective at the same time with the same sizes, and one's dump "
-        "shows another type.",
+        "With another dtype, all ranks call the same collective at the same time with the same sizes, and one rank's "
+        "log or dump shows numbers of another type.",
         "The file of rank {rank} holds whole numbers, from which line {line} makes int64 where the other ranks get "
         "float32: as many elements, twice as many bytes.",
-        {"end": 'seen = torch.tensor(part["seen"])  #!\ndist.all_reduce(seen)  #?'},
-        "anywhere",
+        {"end": 'seen = torch.tensor(part["seen"])  #!\nprint(f"seen: {seen.tolist()}")\ndist.all_reduce(seen)  #?'},
+        ANYWHERE,
         _seen,
     ),
     Fault(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-ENDED, STOPPED, ANYWHERE = "ended", "stopped", "anywhere"
+ENDED, STOPPED, ANYWHERE = "ended", "stopped", "anywhere"  # where a guilty rank may be, besides in a line
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,10 @@ class Situation:
         """A rank that is not to blame: the next one."""
         return (self.guilty + 1) % self.size
 
+    def by_step(self, rank: int, wrong: Any, right: Any) -> list[Any]:
+        """Return what a rank has for each step: what is right, and on the guilty rank what is wrong in one step."""
+        return [wrong if rank == self.guilty and step == self.step else right for step in range(6)]
+
 
 def nothing(rank: int, at: Situation) -> dict[str, Any]:
     """Return what a rank's part of the data holds besides rows: nothing."""
@@ -44,7 +48,8 @@ class Fault:
         sign: how one sees that it is this cause, a sentence.
         why: what happened, a sentence in the past tense; ``{rank}``, ``{step}`` and ``{line}`` are filled in.
         lines: the part of the program that is at fault, by slot, with marks; see :mod:`.program`.
-        stands: where the guilty rank is at the end: "own", "sum" or "barrier" (a line), "ended" or "stopped".
+        stands: where the guilty rank is at the end: "own" or "barrier" (a line), "ended", "stopped", or
+            "anywhere", where the ranks end each other in an order of their own.
         part: what the file of a rank holds besides its rows, or rows of its own.
         outside: the signal that the guilty rank gets from outside; 0 for none.
         ranks: who may be guilty.

@@ -26,7 +26,7 @@ from ..system.deadman import HOME, OWNER
 from ..system.leftovers import make_home
 from ..system.pipes import piped
 from .catalogue import Case
-from .fault import ENDED, STOPPED
+from .fault import ANYWHERE, ENDED, STOPPED
 from .scene import Scene
 
 DEADLINE = 120.0  # seconds in which the job could run; a quiet machine needs five
@@ -106,7 +106,7 @@ class _Watch:
         clock = LaunchClock([self._process.pid])
         while clock() < DEADLINE:
             if self._process.poll() is not None:
-                raise RanklabError(f"The job of drill {self._case.seed} has ended before it began: {self._last_words()}")
+                raise RanklabError(f"The job of drill {self._case.seed} ended before it began: {self._last_words()}")
             if all(self._stands(rank) for rank in range(self._case.at.size)) and (told := self._ask(clock)):
                 return told
             if live.due():
@@ -135,11 +135,15 @@ class _Watch:
     def _is_it(self, told: list[Scene]) -> bool:
         """Say whether the guilty rank stands where its fault leads it, and nobody trains on."""
         guilty, stands = told[self._case.at.guilty], self._case.fault.stands
+        if all(each.exit_code == 0 for each in told):
+            raise RanklabError(
+                f"The job of drill {self._case.seed} came to its end: this machine does not show its fault."
+            )
         if stands == ENDED:
             return all(each.exit_code is not None for each in told)
         if stands == STOPPED:
             return self._stopped(guilty.rank)
-        if stands == "anywhere":
+        if stands == ANYWHERE:
             return any(each.exit_code is not None for each in told) or guilty.line in self._case.program.stands
         return guilty.line in self._case.program.stands
 

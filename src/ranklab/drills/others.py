@@ -13,35 +13,31 @@ def _pair(rank: int) -> int:
 
 
 def _partner(rank: int, at: Situation) -> dict[str, Any]:
-    wrong = (at.guilty + 2) % at.size
-    return {"partner": wrong if rank == at.guilty else _pair(rank)}
+    return {"partner": at.by_step(rank, (rank + 2) % at.size, _pair(rank))}
 
 
 def _tag(rank: int, at: Situation) -> dict[str, Any]:
-    return {"version": 2 if rank == at.guilty else 1}
+    return {"version": at.by_step(rank, 2, 1)}
 
 
 def _lists(rank: int, at: Situation) -> list[list[int]]:
-    return [[at.other] if rank == at.guilty and step == at.step else [] for step in range(6)]
+    return at.by_step(rank, [at.other], [])
 
 
 def _averages(rank: int, at: Situation) -> dict[str, Any]:
-    return {"averages": ["all", "pair"] if rank == at.guilty else ["pair", "all"]}
+    return {"averages": at.by_step(rank, ["all", "pair"], ["pair", "all"])}
 
 
 def _teacher(rank: int, at: Situation) -> dict[str, Any]:
-    return {"teacher": rank == at.guilty}
+    return {"teachers": sorted([at.guilty, at.other]) if rank == at.guilty else []}
 
 
 def _files(rank: int, at: Situation) -> dict[str, Any]:
-    files = [f"part-{rank}.json"] * 6
-    if rank == at.guilty:
-        files[at.step] = f"more-{rank}.json"
-    return {"files": files}
+    return {"files": at.by_step(rank, f"more-{rank}.json", f"part-{rank}.json")}
 
 
 def _pages(rank: int, at: Situation) -> dict[str, Any]:
-    return {"pages": [100_000 if rank == at.guilty and step == at.step else 0 for step in range(6)]}
+    return {"pages": at.by_step(rank, 100_000, 0)}
 
 
 def _warned(rank: int, at: Situation) -> dict[str, Any]:
@@ -71,10 +67,12 @@ FAULTS = (
     Fault(
         "wrong peer",
         "messages",
-        "With a wrong peer, ranks are in send and in recv, and one of them names a partner that does not name it.",
-        "The file of rank {rank} names a partner that has another partner: in line {line} they never meet.",
+        "With a wrong peer, ranks are in send and in recv, and the logs show one that names a partner which does not name it.",
+        "In step {step} the file of rank {rank} names a partner that has another partner. Line {line} follows the "
+        "file, and the two never meet.",
         {
-            "after": 'partner = part["partner"]  #!\n' + EXCHANGE.format(to="partner", tag="", blame="!"),
+            "after": 'partner = part["partner"][step]  #!\n'
+            'print(f"step {step}: exchange with rank {partner}")\n' + EXCHANGE.format(to="partner", tag="", blame="!"),
         },
         "own",
         _partner,
@@ -82,11 +80,12 @@ FAULTS = (
     Fault(
         "wrong tag",
         "messages",
-        "With a wrong tag, a rank is in send and its partner in recv, each names the other, and still they wait.",
-        "The file of rank {rank} holds another version, which line {line} uses as the tag: the message of one tag is "
-        "never received under the other.",
+        "With a wrong tag, a rank is in send and its partner in recv, each names the other, and the logs show different tags.",
+        "In step {step} the file of rank {rank} holds another version, which line {line} uses as the tag: a message of "
+        "one tag is never received under the other.",
         {
-            "after": 'tag, partner = part["version"], rank ^ 1  #!\n'
+            "after": 'tag, partner = part["version"][step], rank ^ 1  #!\n'
+            'print(f"step {step}: exchange with rank {partner}, tag {tag}")\n'
             + EXCHANGE.format(to="partner", tag=", tag=tag", blame="!"),
         },
         "own",
@@ -96,11 +95,11 @@ FAULTS = (
         "groups crossed",
         "groups",
         "With groups crossed, two ranks that share two groups each wait in another one of them.",
-        "The file of rank {rank} lists the groups in another order, and line {line} follows the file: rank {rank} "
-        "waited in the group of all ranks while its partner waited in their pair.",
+        "In step {step} the file of rank {rank} lists the groups in another order, and line {line} follows the file: "
+        "rank {rank} waited in the group of all ranks while its partner waited in their pair.",
         {
             "setup": "pairs = [dist.new_group([0, 1]), dist.new_group([2, 3])]",
-            "after": 'for name in part["averages"]:  #!\n'
+            "after": 'for name in part["averages"][step]:  #!\n'
             '    group = pairs[rank // 2] if name == "pair" else None\n'
             "    number = loss.detach().clone()\n"
             "    dist.all_reduce(number, group=group)  #?",
@@ -112,9 +111,9 @@ FAULTS = (
         "group made by some ranks only",
         "groups",
         "A group that only some ranks make leaves them in new_group, which all ranks have to call.",
-        "Only the file of rank {rank} says teacher, so rank {rank} alone called new_group in line {line}; every rank "
+        "Only the file of rank {rank} names teachers, so rank {rank} alone called new_group in line {line}; every rank "
         "has to call it, members or not.",
-        {"setup": 'if part["teacher"]:  #!\n    teachers = dist.new_group([rank])  #?!'},
+        {"setup": 'if part["teachers"]:  #!\n    teachers = dist.new_group(part["teachers"])  #?!'},
         "own",
         _teacher,
     ),

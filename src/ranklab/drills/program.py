@@ -25,6 +25,7 @@ dist.init_process_group(dist.get_default_backend_for_device("cpu"))
 rank, size = dist.get_rank(), dist.get_world_size()
 part = json.load(open(f"part-{rank}.json"))
 rows = torch.tensor(part["rows"])
+print(f"rank {rank} of {size}: {len(rows)} rows")
 torch.manual_seed(0)
 model = torch.nn.Linear(3, 1)
 {setup}
@@ -111,7 +112,7 @@ def write(fault: Mapping[str, str], stands: str, seed: int) -> Program:
         filled = [indent + each if each else "" for block in blocks or () for each in block.split("\n")]
         for each in [line] if blocks is None else filled:
             code, _, marks = each.rpartition("  #")
-            if not marks or not marks.strip("!?") == "" and marks[0] != "=":
+            if not marks or (marks.strip("!?") and marks[0] != "="):
                 code, marks = each, ""
             text.append(code)
             guilty += [len(text)] * ("!" in marks)

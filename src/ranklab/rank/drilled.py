@@ -7,6 +7,7 @@ notebook asks, writes down the stacks and what the flight recorder holds. It end
 
 from __future__ import annotations
 
+import io
 import json
 import linecache
 import os
@@ -70,10 +71,15 @@ def _be(rank: int, size: int, port: int) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     outside = json.loads(Path(OUTSIDE).read_text())
-    sys.stdout = _Out(open(1, "w", buffering=1, closefd=False), outside if outside.get("rank") == rank else {})
-    sys.stderr = open(2, "w", buffering=1, closefd=False)
+    sys.stdout = _Out(_lines(1), outside if outside.get("rank") == rank else {})  # type: ignore[assignment]
+    sys.stderr = _lines(2)
     threading.Thread(target=_watch, args=(rank,), daemon=True).start()
     os._exit(_run())
+
+
+def _lines(descriptor: int) -> TextIO:
+    """Return a file that writes line by line, and stays open as long as this process."""
+    return io.TextIOWrapper(io.FileIO(descriptor, "w", closefd=False), "utf8", line_buffering=True)
 
 
 def _run() -> int:
