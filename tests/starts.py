@@ -10,6 +10,7 @@ FIXTURES = {
     "uneven": "ranks",
     "four": "ranks",
     "two": "ranks",
+    "played": "ranks",  # the jobs of twenty drills
     "told": "ranks",  # what ranks of one launch tell
     "ssh_server": "ranks",
     "small_slurm": "ranks",

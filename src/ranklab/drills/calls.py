@@ -14,7 +14,7 @@ def _spoilt(rank: int, at: Situation) -> dict[str, Any]:
 
 
 def _spike(rank: int, at: Situation) -> dict[str, Any]:
-    return {"rows": spoilt(at.step, 1000.0)} if rank == at.guilty else {}
+    return {"rows": spoilt(at.step, 1e6)} if rank == at.guilty else {}
 
 
 def _texts(rank: int, at: Situation) -> dict[str, Any]:

@@ -67,7 +67,8 @@ FAULTS = (
     Fault(
         "wrong peer",
         "messages",
-        "With a wrong peer, ranks are in send and in recv, and the logs show one that names a partner which does not name it.",
+        "With a wrong peer, ranks are in send and in recv, and the logs show one that names a partner which does not "
+        "name it.",
         "In step {step} the file of rank {rank} names a partner that has another partner. Line {line} follows the "
         "file, and the two never meet.",
         {
@@ -80,7 +81,8 @@ FAULTS = (
     Fault(
         "wrong tag",
         "messages",
-        "With a wrong tag, a rank is in send and its partner in recv, each names the other, and the logs show different tags.",
+        "With a wrong tag, a rank is in send and its partner in recv, each names the other, and the logs show "
+        "different tags.",
         "In step {step} the file of rank {rank} holds another version, which line {line} uses as the tag: a message of "
         "one tag is never received under the other.",
         {

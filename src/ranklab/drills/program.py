@@ -61,8 +61,8 @@ HARMLESS: dict[str, dict[str, str]] = {
     "mean loss": {"after": "total = loss.detach().clone()\ndist.all_reduce(total)"},
     "clipping": {"after": "largest = max(p.grad.abs().max() for p in model.parameters())"},
     "checkpoint": {"then": 'if rank == 0 and step == 5:\n    torch.save(model.state_dict(), "model.pt")'},
-    "count": {"end": "weights = sum(p.numel() for p in model.parameters())"},
-    "decay": {"before": "if step == 4:\n    rows = rows * 0.5  # the last rows weigh less"},
+    "count": {"end": 'print(f"rank {rank}: all steps done")'},
+    "decay": {"before": "if step == 4:\n    batch = batch * 0.5  # these rows weigh less"},
 }
 
 
