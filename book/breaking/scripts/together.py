@@ -22,9 +22,9 @@ if rank == 1:
 
 trained = 0
 for batch in batches:
-    faulthandler.dump_traceback_later(300)  # five minutes without a step: the stacks go to stderr
+    faulthandler.dump_traceback_later(300)  # seconds without a step; then stacks go to stderr
     fine = batch.isfinite().int()
-    dist.all_reduce(fine, dist.ReduceOp.MIN)  # 0 on all ranks if one rank has a bad batch
+    dist.all_reduce(fine, dist.ReduceOp.MIN)  # 0 everywhere if one batch is bad
     if not fine:
         continue
     dist.all_reduce(batch)  # your training step
@@ -34,6 +34,6 @@ faulthandler.cancel_dump_traceback_later()
 counts = torch.tensor([trained, -trained], device=device)
 dist.all_reduce(counts, dist.ReduceOp.MAX)
 if rank == 0:
-    most, least = counts[0].item(), -counts[1].item()
-    print(f"{len(batches)} batches; every rank trained {least} to {most} of them")
+    equal = counts[0] == -counts[1]
+    print(f"{trained} of {len(batches)} batches trained; equal on all ranks: {equal.item()}")
 dist.destroy_process_group()

@@ -125,7 +125,8 @@ class Drills:
 
     Args:
         seed: a whole number from 0, which stands for the same drill on every machine; left out, one is drawn. Seeds 0
-            to 19 hold each fault once, as do 20 to 39, and so on.
+            to 19 hold each fault once, as do 20 to 39, and so on. A seed that this process has played before is not
+            started again: the game begins anew with what its job left.
 
     Returns:
         The :class:`ranklab.drills.drill.Drill`; its display shows the last line of each rank's log.
@@ -144,16 +145,21 @@ class Drills:
     causes = CAUSES
     par = 3
 
+    def __init__(self) -> None:
+        self._played: dict[int, list[Scene]] = {}
+
     def __call__(self, seed: int | None = None) -> Drill:
         """Start the drill of a seed."""
         if seed is None:
             seed = random.SystemRandom().randrange(SEEDS)
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
             raise WorldError(f"seed is a whole number from 0, for example ranklab.drill(seed=7), not {seed!r}.")
-        from .job import play
-
         case = Case(seed)
-        return Drill(case, play(case))
+        if seed not in self._played:
+            from .job import play
+
+            self._played[seed] = play(case)
+        return Drill(case, self._played[seed])
 
     def __repr__(self) -> str:
         return f"ranklab.drill(seed=…): a job of {SIZE} ranks with one of {len(self.causes)} faults, for you to find"

@@ -105,7 +105,10 @@ def write(fault: Mapping[str, str], stands: str, seed: int) -> Program:
     for name in draw.sample(sorted(HARMLESS), 2):
         for slot, text in HARMLESS[name].items():
             parts[slot].insert(draw.randrange(len(parts[slot]) + 1), text)
-    text, guilty, own, named = [], [], [], {}
+    lines: list[str] = []
+    guilty: list[int] = []
+    own: list[int] = []
+    named: dict[str, int] = {}
     for line in BASE.strip().splitlines():
         slot, indent = line.strip().strip("{}"), line[: len(line) - len(line.lstrip())]
         blocks = parts[slot] if line.strip() == f"{{{slot}}}" else None
@@ -114,12 +117,12 @@ def write(fault: Mapping[str, str], stands: str, seed: int) -> Program:
             code, _, marks = each.rpartition("  #")
             if not marks or (marks.strip("!?") and marks[0] != "="):
                 code, marks = each, ""
-            text.append(code)
-            guilty += [len(text)] * ("!" in marks)
-            own += [len(text)] * ("?" in marks)
+            lines.append(code)
+            guilty += [len(lines)] * ("!" in marks)
+            own += [len(lines)] * ("?" in marks)
             if marks.startswith("="):
-                named[marks[1:]] = len(text)
-                guilty += [len(text)] * (fault.get("guilty") == marks[1:])
+                named[marks[1:]] = len(lines)
+                guilty += [len(lines)] * (fault.get("guilty") == marks[1:])
     if stands in named:
         own = [named[stands]]
-    return Program("\n".join(text) + "\n", tuple(guilty), tuple(own), named)
+    return Program("\n".join(lines) + "\n", tuple(guilty), tuple(own), named)

@@ -71,7 +71,7 @@ def _be(rank: int, size: int, port: int) -> None:
     os.dup2(log, 1)
     os.dup2(log, 2)
     outside = json.loads(Path(OUTSIDE).read_text())
-    sys.stdout = _Out(_lines(1), outside if outside.get("rank") == rank else {})  # type: ignore[assignment]
+    sys.stdout = _Out(_lines(1), outside if outside.get("rank") == rank else {})
     sys.stderr = _lines(2)
     threading.Thread(target=_watch, args=(rank,), daemon=True).start()
     os._exit(_run())
@@ -155,7 +155,8 @@ def stacks() -> list[dict]:
 
 def _frames(frames: list[types.FrameType]) -> list[dict]:
     """Return frames as plain data; of libraries only those right below the program."""
-    told, library = [], 0
+    told: list[dict] = []
+    library = 0
     for frame in frames:
         code, module = frame.f_code, frame.f_globals.get("__name__", "")
         if code.co_filename == PROGRAM:
