@@ -1,6 +1,9 @@
 """Every drill of the catalogue, played: what its job leaves, the right answer, and that nothing is left running."""
 
+import contextlib
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import psutil
@@ -58,6 +61,16 @@ def test_the_guilty_rank_is_seen_where_its_fault_leads_it(played, seed):
         assert "torch.distributed.distributed_c10d, in " in drill.stacks(rank)
 
 
+def test_a_seed_is_the_same_drill_everywhere():
+    drawn = [(Case(seed).fault.cause, Case(seed).at.guilty, Case(seed).program.guilty) for seed in (0, 4, 9, 13)]
+    assert drawn == [
+        ("send without receive", 3, (31, 32)),
+        ("skipped collective", 1, (26, 27)),
+        ("loader ends early", 3, (23,)),
+        ("stopped from outside", 2, ()),
+    ]
+
+
 def test_seeds_in_a_row_hold_every_fault_once():
     for block in range(3):
         assert sorted(Case(20 * block + n).fault.cause for n in range(20)) == sorted(CAUSES)
@@ -97,6 +110,18 @@ def test_the_dump_of_crossed_groups_shows_both_groups(played):
     assert "group 0 (ranks 0, 1, 2, 3)" in told and told.count("(ranks ") == 2
 
 
+def test_the_dump_of_a_send_does_not_show_it(played):
+    seed = next(seed for seed in SEEDS if Case(seed).fault.cause == "send without receive")
+    guilty = Case(seed).at.guilty
+    assert "dist.send(" in played[seed].stacks(guilty) and "send" not in played[seed].dump(guilty)
+
+
+def test_a_drill_that_was_played_is_not_started_again(played, monkeypatch):
+    monkeypatch.setattr(job, "play", lambda case: pytest.fail("it was started again"))
+    again = ranklab.drill(4)
+    assert again.requests == 0 and again._scenes == played[4]._scenes
+
+
 def test_requests_are_counted_once(played):
     drill = Drill(Case(4), played[4]._scenes)
     assert (drill.requests, drill.answers, drill.solved) == (0, 0, False)
@@ -134,17 +159,26 @@ def test_cards_hold_all_and_the_solution_last(played):
     assert text.rpartition("---\n")[2].startswith("rank 1, line ")
 
 
-def test_nothing_is_left_running(played):
-    def ours():
-        for process in psutil.process_iter():
-            try:
-                environment = process.environ()
-            except psutil.Error:
-                continue
-            if environment.get("RANKLAB_OWNER") == str(os.getpid()) and "ranklab.rank.drilled" in process.cmdline():
-                yield process
+def ranks_of(owner):
+    """The processes of a drill that this process has started: the ranks, and what they were forked from."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("RANKLAB_OWNER") == str(owner) and "ranklab.rank.drilled" in process.cmdline():
+                found.append(process)
+    return found
 
-    assert eventually(lambda: not list(ours()))
+
+def test_nothing_is_left_running(played):
+    assert eventually(lambda: not ranks_of(os.getpid()))
+
+
+def test_a_notebook_that_is_killed_leaves_nothing(played):
+    program = "import ranklab; ranklab.drill(13)"  # in which a rank is stopped
+    with subprocess.Popen([sys.executable, "-c", program]) as process:
+        assert eventually(lambda: len(ranks_of(process.pid)) == 5)
+        process.kill()
+    assert eventually(lambda: not ranks_of(process.pid))
 
 
 def test_a_job_that_fails_to_start_is_told_and_ended(played, monkeypatch):

@@ -140,7 +140,7 @@ def test_a_cause_in_the_program_where_it_came_from_outside():
     said = say(KILLED, Case(KILLED).at.guilty, None, "loader ends early", told)
     assert said == (
         f"Not yet. Rank {Case(KILLED).at.guilty} is right, but no part of the program explains its end. A loader that "
-        "ends early gives its rank fewer steps, and nothing in the program ends the loop but the data."
+        "ends early has fewer rows than those of the other ranks, and so gives fewer steps."
     )
 
 

@@ -158,7 +158,7 @@ FAULTS = (
     Fault(
         "loader ends early",
         "ends",
-        "A loader that ends early gives its rank fewer steps, and nothing in the program ends the loop but the data.",
+        "A loader that ends early has fewer rows than those of the other ranks, and so gives fewer steps.",
         "Rank {rank} has fewer rows than the others, so the loop of line {line} ended after {step} steps: it waits in "
         "the last barrier while the others want to train.",
         {"guilty": "loop"},

@@ -139,7 +139,7 @@ def _watch(rank: int) -> None:
 
 def stacks() -> list[dict]:
     """Return, for each thread that is in the program: its name, and its frames with the latest call last."""
-    told = []
+    told: list[dict] = []
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, frame in sys._current_frames().items():
         frames, at = [], frame
