@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -64,7 +65,7 @@ def test_the_guilty_rank_is_seen_where_its_fault_leads_it(played, seed):
 def test_a_seed_is_the_same_drill_everywhere():
     drawn = [(Case(seed).fault.cause, Case(seed).at.guilty, Case(seed).program.guilty) for seed in (0, 4, 9, 13)]
     assert drawn == [
-        ("send without receive", 3, (31, 32)),
+        ("send without receive", 3, (33, 34)),
         ("skipped collective", 1, (26, 27)),
         ("loader ends early", 3, (23,)),
         ("stopped from outside", 2, ()),
@@ -81,8 +82,8 @@ def test_seeds_in_a_row_hold_every_fault_once():
 def test_programs_look_alike_and_compile(seed):
     program = Case(seed).program
     compile(program.text, "program.py", "exec")
-    assert 30 <= len(program.lines) <= 50 and max(map(len, program.lines)) <= 80
-    assert "#" not in program.text.replace("# these rows weigh less", "").replace("# read a page", "")
+    assert 30 <= len(program.lines) <= 54 and max(map(len, program.lines)) <= 80
+    assert not re.search(r"#[!?=]", program.text)
     for line in program.guilty:
         assert program.lines[line - 1].strip()
 

@@ -47,6 +47,7 @@ FAULTS = (
         {"loss": "if not loss.isfinite():  #!\n    continue  #!"},
         "barrier",
         _spoilt,
+        decoy=True,
     ),
     Fault(
         "exception swallowed",
@@ -60,6 +61,7 @@ FAULTS = (
         },
         "barrier",
         _texts,
+        decoy=True,
     ),
     Fault(
         "collectives in another order",
@@ -143,6 +145,7 @@ FAULTS = (
         {"after": 'if loss > 1000:  #!\n    torch.save(batch, f"bad-{rank}.pt")\n    dist.barrier()  #?!'},
         "own",
         _spike,
+        decoy=True,
     ),
     Fault(
         "one rank ends its loop",
@@ -154,6 +157,7 @@ FAULTS = (
         {"then": "if loss > 1000:  #!\n    break  #!"},
         "barrier",
         _spike,
+        decoy=True,
     ),
     Fault(
         "loader ends early",

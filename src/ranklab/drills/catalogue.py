@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 from . import calls, others
@@ -25,6 +26,7 @@ class Case:
     Attributes:
         fault: what is wrong.
         at: the guilty rank and the step.
+        decoy: another fault, whose lines are in the program and do no harm.
         program: what every rank runs.
     """
 
@@ -33,10 +35,12 @@ class Case:
         random.Random(seed // len(FAULTS)).shuffle(order)
         draw = random.Random(seed)
         self.seed, self.fault = seed, order[seed % len(FAULTS)]
-        self.at = Situation(draw.choice(self.fault.ranks), draw.randrange(1, STEPS - 1), SIZE)
+        self.at = Situation(draw.randrange(SIZE), draw.randrange(1, STEPS - 1), SIZE)
         numbers = {"RANK": str(self.at.guilty), "STEP": str(self.at.step)}
         lines = {slot: _filled(text, numbers) for slot, text in self.fault.lines.items()}
-        self.program: Program = write(lines, self.fault.stands, seed)
+        # A decoy that looks at the same data as the fault would strike too.
+        self.decoy = draw.choice([each for each in FAULTS if each.decoy and each.part is not self.fault.part])
+        self.program: Program = write(lines, self.fault.stands, self.decoy.lines, seed)
 
     @property
     def why(self) -> str:
@@ -46,7 +50,8 @@ class Case:
 
     def part(self, rank: int) -> dict[str, Any]:
         """Return what the file of a rank holds."""
-        return {"rows": rows(ROWS * STEPS)} | self.fault.part(rank, self.at)
+        nobody = replace(self.at, guilty=-1)
+        return {"rows": rows(ROWS * STEPS)} | self.decoy.part(rank, nobody) | self.fault.part(rank, self.at)
 
     def outside(self) -> dict[str, Any]:
         """Return what happens from outside: to which rank, after which text of its log, which signal."""

@@ -14,7 +14,7 @@ class Situation:
     """What the seed has drawn.
 
     Attributes:
-        guilty: the rank that is to blame.
+        guilty: the rank that is to blame; −1 where none is.
         step: the step in which it goes wrong, 1 to 4.
         size: how many ranks there are.
     """
@@ -52,7 +52,7 @@ class Fault:
             "anywhere", where the ranks end each other in an order of their own.
         part: what the file of a rank holds besides its rows, or rows of its own.
         outside: the signal that the guilty rank gets from outside; 0 for none.
-        ranks: who may be guilty.
+        decoy: whether its lines are short, and harmless where no rank is guilty: other programs may have them.
     """
 
     cause: str
@@ -63,7 +63,7 @@ class Fault:
     stands: str = "own"
     part: Callable[[int, Situation], dict[str, Any]] = nothing
     outside: int = 0
-    ranks: tuple[int, ...] = (0, 1, 2, 3)
+    decoy: bool = False
 
 
 def rows(count: int) -> list[list[float]]:

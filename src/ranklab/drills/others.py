@@ -63,6 +63,7 @@ FAULTS = (
         {"after": 'for other in part["copies"][step]:  #!\n    dist.send(loss.detach().reshape(1), other)  #?!'},
         "own",
         lambda rank, at: {"copies": _lists(rank, at)},
+        decoy=True,
     ),
     Fault(
         "wrong peer",
@@ -118,6 +119,7 @@ FAULTS = (
         {"setup": 'if part["teachers"]:  #!\n    teachers = dist.new_group(part["teachers"])  #?!'},
         "own",
         _teacher,
+        decoy=True,
     ),
     Fault(
         "lock taken twice",
@@ -132,6 +134,7 @@ FAULTS = (
         },
         "own",
         _warned,
+        decoy=True,
     ),
     Fault(
         "waits for a file",
@@ -145,6 +148,7 @@ FAULTS = (
         },
         "own",
         _files,
+        decoy=True,
     ),
     Fault(
         "slow rank",
@@ -158,6 +162,7 @@ FAULTS = (
         },
         "own",
         _pages,
+        decoy=True,
     ),
     Fault(
         "killed from outside",

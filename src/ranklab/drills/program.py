@@ -1,4 +1,4 @@
-"""The program of a drill: one training script, with harmless parts that a seed draws and the part that is at fault.
+"""The program of a drill: one training script, with the part that is at fault and two parts that are harmless.
 
 A line of a fault may end with marks, which are taken off: ``#!`` is a line that is to blame, ``#?`` one in which the
 guilty rank stands at the end. Pure: no torch, no process.
@@ -7,6 +7,7 @@ guilty rank stands at the end. Pure: no torch, no process.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -55,7 +56,8 @@ dist.barrier()  #=barrier
 dist.destroy_process_group()
 '''
 SLOTS = ("imports", "setup", "before", "loss", "after", "then", "end")
-# Parts that every rank runs alike. They move the lines of the fault, and give a reader something to suspect.
+MARKS = re.compile(r"  #[!?]+$", re.M)
+# Parts that every rank runs alike. They move the lines of the fault.
 HARMLESS: dict[str, dict[str, str]] = {
     "broadcast": {"setup": "for parameter in model.parameters():\n    dist.broadcast(parameter.data, src=0)"},
     "mean loss": {"after": "total = loss.detach().clone()\ndist.all_reduce(total)"},
@@ -92,19 +94,23 @@ class Program:
         return "\n".join(f"{number:>3}  {line}".rstrip() for number, line in enumerate(self.lines, 1))
 
 
-def write(fault: Mapping[str, str], stands: str, seed: int) -> Program:
-    """Put a fault and harmless parts into the base.
+def write(fault: Mapping[str, str], stands: str, decoy: Mapping[str, str], seed: int) -> Program:
+    """Put a fault and two harmless parts into the base.
 
     Args:
         fault: lines with marks, by slot.
         stands: where the guilty rank stands at the end: "own" (a line with ``#?``) or the name of a line of the base.
-        seed: draws the harmless parts.
+        decoy: lines of another fault, which is harmless with the data that all ranks get: something to suspect.
+        seed: draws the other harmless part, and where they stand.
     """
     parts = {slot: [fault[slot]] if slot in fault else [] for slot in SLOTS}
     draw = random.Random(seed)
-    for name in draw.sample(sorted(HARMLESS), 2):
-        for slot, text in HARMLESS[name].items():
+    unmarked = {slot: MARKS.sub("", text) for slot, text in decoy.items()}
+    for harmless in HARMLESS[draw.choice(sorted(HARMLESS))], unmarked:
+        for slot, text in harmless.items():
             parts[slot].insert(draw.randrange(len(parts[slot]) + 1), text)
+    imports = {line for block in parts["imports"] for line in block.split("\n")}
+    parts["imports"] = ["\n".join(sorted(imports))] if imports else []
     lines: list[str] = []
     guilty: list[int] = []
     own: list[int] = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 MAIN = "MainThread"
+PATH = re.compile(r"/\S*/")  # of the machine on which torch was built
 LATEST = 6  # entries of a dump that are shown for each group
 
 
@@ -29,8 +31,8 @@ class Scene:
 
     @property
     def last_line(self) -> str:
-        """The last line of its log."""
-        return (self.log.rstrip().splitlines() or ["(nothing)"])[-1]
+        """The last line of its log, without paths."""
+        return PATH.sub("", (self.log.rstrip().splitlines() or ["(nothing)"])[-1])
 
     @property
     def line(self) -> int:
