@@ -3,9 +3,11 @@
 import contextlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import psutil
 import pytest
@@ -158,6 +160,12 @@ def test_cards_hold_all_and_the_solution_last(played):
     text = played[4].cards()
     assert text.count("--- drill 4 · ") == 1 + 3 * 4 + 1
     assert text.rpartition("---\n")[2].startswith("rank 1, line ")
+
+
+def test_the_program_of_the_page_prints_cards(played, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["cards.py", "4", "13"])
+    runpy.run_path(str(Path(__file__).parents[2] / "book/breaking/scripts/cards.py"))
+    assert capsys.readouterr().out == f"{played[4].cards()}\f\n{played[13].cards()}\f\n"
 
 
 def ranks_of(owner):
