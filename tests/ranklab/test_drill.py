@@ -169,7 +169,7 @@ def test_the_program_of_the_page_prints_cards(played, monkeypatch, capsys):
 
 
 def ranks_of(owner):
-    """The processes of a drill that this process has started: the ranks, and what they were forked from."""
+    """The processes of a drill that this process has started: its warden, the ranks, and what they were forked from."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -185,14 +185,14 @@ def test_nothing_is_left_running(played):
 def test_a_notebook_that_is_killed_leaves_nothing(played):
     program = "import ranklab; ranklab.drill(13)"  # in which a rank is stopped
     with subprocess.Popen([sys.executable, "-c", program]) as process:
-        assert eventually(lambda: len(ranks_of(process.pid)) == 5)
+        assert eventually(lambda: len(ranks_of(process.pid)) == 6)  # a warden, too
         process.kill()
     assert eventually(lambda: not ranks_of(process.pid))
 
 
 def test_a_job_that_fails_to_start_is_told_and_ended(played, monkeypatch):
     monkeypatch.setattr(job, "PROGRAM", "other.py")
-    with pytest.raises(RanklabError, match="The job of drill 4 "):
+    with pytest.raises(RanklabError, match="The job of drill 4 ended without its fault: FileNotFoundError"):
         job.play(Case(4))
 
 

@@ -135,17 +135,19 @@ class _Watch:
     def _is_it(self, told: list[Scene]) -> bool:
         """Say whether the guilty rank stands where its fault leads it, and nobody trains on."""
         guilty, stands = told[self._case.at.guilty], self._case.fault.stands
-        if all(each.exit_code == 0 for each in told):
-            raise RanklabError(
-                f"The job of drill {self._case.seed} came to its end: this machine does not show its fault."
-            )
+        codes = [each.exit_code for each in told]
         if stands == ENDED:
-            return all(each.exit_code is not None for each in told)
-        if stands == STOPPED:
-            return self._stopped(guilty.rank)
-        if stands == ANYWHERE:
-            return any(each.exit_code is not None for each in told) or guilty.line in self._case.program.stands
-        return guilty.line in self._case.program.stands
+            there = None not in codes and guilty.exit_code == -self._case.fault.outside
+        elif stands == STOPPED:
+            there = self._stopped(guilty.rank)
+        elif stands == ANYWHERE:
+            there = any(codes) or guilty.line in self._case.program.stands
+        else:
+            there = guilty.line in self._case.program.stands
+        if not there and None not in codes:  # nothing will change any more
+            words = f"ended without its fault: {guilty.last_line}"
+            raise RanklabError(f"The job of drill {self._case.seed} {words}")
+        return there
 
     def _stands(self, rank: int) -> bool:
         """Say whether a rank has ended, is stopped, or has not moved for a while."""
