@@ -10,6 +10,7 @@ from ranklab.drills.verdict import Answer, judge
 SKIPPED = next(seed for seed in range(20) if Case(seed).fault.cause == "skipped collective")
 KILLED = next(seed for seed in range(20) if Case(seed).fault.cause == "killed from outside")
 TAG = next(seed for seed in range(20) if Case(seed).fault.cause == "wrong tag")
+CROSSED = next(seed for seed in range(20) if Case(seed).fault.cause == "groups crossed")
 DTYPE = next(seed for seed in range(20) if Case(seed).fault.cause == "another dtype")
 
 
@@ -78,12 +79,13 @@ def test_a_victim_that_waits_alone():
     )
 
 
-def test_a_partner_in_the_guilty_line():
-    case = Case(TAG)
+@pytest.mark.parametrize("seed", [TAG, CROSSED])
+def test_a_partner_in_the_line_where_the_guilty_rank_stands(seed):
+    case = Case(seed)
     partner, line = case.at.guilty ^ 1, case.program.stands[-1]
     told = scenes(case)
     told[partner] = at(partner, line)
-    assert say(TAG, partner, line, "slow rank", told) == (
+    assert say(seed, partner, line, "slow rank", told) == (
         f"Not yet. Rank {partner} stands in that line as it should, and waits for a partner. Ask what its partner "
         "wanted there."
     )
@@ -149,6 +151,12 @@ def test_the_line_where_the_guilty_rank_stands():
         f"Not yet. Rank and cause are right. Line {STANDS} is where rank {RANK} stands now; name the line that sent it "
         "there."
     )
+
+
+def test_a_line_further_up_in_the_stack_of_the_guilty_rank():
+    told = scenes(CASE)
+    told[RANK] = at(RANK, AVERAGE, 3)
+    assert skipped(line=AVERAGE, told=told).endswith("stands now; name the line that sent it there.")
 
 
 def test_the_line_where_the_others_wait():
