@@ -71,6 +71,13 @@ def test_a_victim_with_the_right_cause():
     )
 
 
+def test_a_victim_in_a_line_where_it_is_not():
+    assert skipped(rank=VICTIM, line=3, cause="slow rank") == (
+        f"Not yet. Rank {VICTIM} is a victim: it waits in line {SUM}, as 2 other ranks do. Look for the rank that is "
+        "not there. Line 3 is not in its stack."
+    )
+
+
 def test_a_victim_that_waits_alone():
     told = scenes(CASE)
     told[VICTIM] = at(VICTIM, AVERAGE)

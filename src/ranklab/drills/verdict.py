@@ -99,6 +99,8 @@ def _of_rank(case: Case, scenes: Sequence[Scene], answer: Answer) -> str:
         return ""
     named = scenes[answer.rank]  # type: ignore[call-overload]
     rest = " The cause that you name is right." if answer.cause == case.fault.cause else ""
+    if named.lines and answer.line not in (None, *named.lines, *case.program.guilty):
+        rest = f" Line {answer.line} is not in its stack.{rest}"
     alike = [scene for scene in scenes if _alike(scene, named)]
     if named.exit_code is not None and named.exit_code > 0:
         return (
