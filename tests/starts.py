@@ -10,6 +10,7 @@ FIXTURES = {
     "uneven": "ranks",
     "four": "ranks",
     "two": "ranks",
+    "played": "ranks",  # the jobs of twenty drills
     "told": "ranks",  # what ranks of one launch tell
     "heard": "ranks",  # what the programs of the index of errors print
     "ssh_server": "ranks",

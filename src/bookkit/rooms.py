@@ -12,6 +12,7 @@ ROOMS = {
     "ranklab": "the public names and the command line",
     "check": "graders, a module a chapter",
     "notebook": "what a notebook calls",
+    "drills": "a job with a fault, what it leaves, and the verdict",
     "launch": "torchrun from a notebook",
     "figures": "drawings",
     "cells": "the notebook's loop around a cell: send, wait, free, show",

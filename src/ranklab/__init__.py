@@ -14,6 +14,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from .drills.drill import drill
 from .errors import RankError, RanklabError, RankTimeout, WorldError
 from .figures import node_map, owners, timeline
 from .launch.torchrun import torchrun
@@ -33,6 +34,7 @@ __all__ = [
     "WorldError",
     "check",
     "device",
+    "drill",
     "hosts",
     "measured",
     "meter",
