@@ -13,9 +13,9 @@ OPENING = """\
 <!-- Written by `python -m tests.messages` from tests/messages/catalogue: change it there. -->
 # Index of errors
 
-It is two in the morning, the job has stopped, and the terminal shows a line that says nothing to you. Look that line
-up here. Each entry has the text as a terminal shows it, what it means, why it happens, and what to do. The order of the
-causes is a judgement: nobody has counted them.
+The job has stopped, and the terminal shows a line that says nothing to you. Look that line up here. Each entry has the
+text as a terminal shows it, what it means, why it happens, and what to do. The order of the causes is a judgement:
+nobody has counted them.
 
 {{.rl-find}}
 On the site you can paste the whole line into the field above: numbers, paths and addresses do no harm there. In an
@@ -28,8 +28,8 @@ you leave out what is yours alone.
    lines by time, and begin with the rank that stopped first.
 2. **Read the last line of a traceback**, the one that begins with the name of the exception. A line with `[rank2]:` in
    front is of rank 2.
-3. **No line at all is a message, too.** The job hangs: some ranks wait for others. {{doc}}`/book/talking/collectives`
-   shows what such a job says and when.
+3. **No line at all is a message, too.** The job hangs: some ranks wait for others. {{doc}}`/book/breaking/hangs` has the
+   tools that find out which.
 
 **Where the texts come from.** This page has {all} messages. Small programs print {made} of them, and the tests of this
 book run these programs with torch {torch} on a CPU. The page is written from the same list, so a message that a new

@@ -156,7 +156,7 @@ def test_a_reader_of_recorders_is_right(read):
                 "r for r, what in zip(ranks, made) if what is None",
                 "r for r, what in zip(ranks, made) if what and None in made",
             ),
-            "You name those that wait for them",
+            "You named the ranks that wait",
         ),
         (
             "groups = {name: list(range(len(traces))) for name in groups}\n" + SUSPECTS.strip("\n"),
@@ -164,7 +164,7 @@ def test_a_reader_of_recorders_is_right(read):
         ),
         (
             changed(SUSPECTS, "name, number, ", "name, number - 1, "),
-            "you name call 3, it is 4. That one all ranks have made",
+            "you name call 3, it is 4. All ranks made that one",
         ),
         (
             changed(SUSPECTS, "return name, number, missing or odd", "return missing or odd"),

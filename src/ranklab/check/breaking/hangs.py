@@ -130,8 +130,13 @@ def jobs() -> list[Job]:
     pair = [entry(1, "broadcast", group="1"), entry(2, "broadcast", group="1")]
     sent = entry(5, "send", group="0", p2p=True)
     return [
-        Job("one rank of three that makes a call less", [four, four, four[:3]], {"0": [0, 1, 2]}, ("0", 4, [2])),
-        Job("two ranks of three that make a call less", [four[:2], four, four[:2]], {"0": [0, 1, 2]}, ("0", 3, [0, 2])),
+        Job("one rank of three that makes one call fewer", [four, four, four[:3]], {"0": [0, 1, 2]}, ("0", 4, [2])),
+        Job(
+            "two ranks of three that make one call fewer",
+            [four[:2], four, four[:2]],
+            {"0": [0, 1, 2]},
+            ("0", 3, [0, 2]),
+        ),
         Job(
             "one rank of three in another operation",
             [[*four, entry(5, sizes=(2,))], *[[*four, entry(5, "barrier", ())]] * 2],
@@ -184,7 +189,7 @@ def _wrong_suspects(got: Any, job: Job) -> str:
         return f"your ranks are {ranks!r}, a list is expected."
     right_group, right_number, right_ranks = job.wanted
     if group != right_group:
-        return f"you name group {group!r}, it is {right_group!r}: count the calls of each group for itself."
+        return f"you name group {group!r}, it is {right_group!r}: count the calls of each group separately."
     if number != right_number:
         return f"you name call {number}, it is {right_number}.{_why_number(number, job)}"
     if ranks == right_ranks:
@@ -194,7 +199,7 @@ def _wrong_suspects(got: Any, job: Job) -> str:
     if set(ranks) - set(members):
         return f"{told} A rank outside of the group makes none of its calls."
     if not set(ranks) & set(right_ranks):
-        return f"{told} You name those that wait for them, or that most agree with."
+        return f"{told} You named the ranks that wait, or that agree with most."
     return told
 
 
@@ -204,11 +209,11 @@ def _why_number(number: Any, job: Job) -> str:
     held = [[each["collective_seq_id"] for each in trace if each["process_group"][0] == group] for trace in job.traces]
     oldest = max(min(numbers) for numbers in held if numbers)
     if number == min(map(len, job.traces)) + 1 and oldest > 1:
-        return " The number stands in collective_seq_id: the place in the list is another one."
+        return " The number stands in collective_seq_id: its place in the list is different."
     if isinstance(number, int) and number < oldest:
         return " Some rank has forgotten that one."
     if isinstance(number, int) and number > right:
         return " There is an earlier one: compare operations and shapes, too."
     if number == right - 1:
-        return " That one all ranks have made: name the one after it."
+        return " All ranks made that one: name the one after it."
     return ""
