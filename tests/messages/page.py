@@ -28,8 +28,8 @@ you leave out what is yours alone.
    lines by time, and begin with the rank that stopped first.
 2. **Read the last line of a traceback**, the one that begins with the name of the exception. A line with `[rank2]:` in
    front is of rank 2.
-3. **No line at all is a message, too.** The job hangs: some ranks wait for others. {{doc}}`/book/breaking/hangs` has the
-   tools that find out which.
+3. **No line at all is a message, too.** The job hangs: some ranks wait for others. {{doc}}`/book/breaking/hangs` has
+   the tools that find out which.
 
 **Where the texts come from.** This page has {all} messages. Small programs print {made} of them, and the tests of this
 book run these programs with torch {torch} on a CPU. The page is written from the same list, so a message that a new
