@@ -17,7 +17,7 @@ def in_step(batches, nothing):
     while True:
         batch = next(own, None)
         inputs, targets = nothing if batch is None else batch
-        sums = torch.tensor([batch is not None, len(targets)], device=device)
+        sums = torch.tensor([batch is not None, len(targets)], device=targets.device)
         dist.all_reduce(sums)
         ranks, count = sums.tolist()
         if ranks == 0:
@@ -27,6 +27,7 @@ def in_step(batches, nothing):
 
 def evaluate(model, batches):
     """Return the loss and the accuracy over the rows of all ranks; ``model`` makes no calls, so pass ``ddp.module``."""
+    device = next(model.parameters()).device
     sums = torch.zeros(3, dtype=torch.float64, device=device)  # losses, right ones, rows
     model.eval()
     with torch.no_grad():
