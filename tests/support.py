@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import psutil
+import pytest
 
 from ranklab.errors import RanklabError
 from ranklab.system import load
@@ -41,6 +42,8 @@ class Notebook:
         with capture_output() as captured:
             result = self.shell.run_cell(cell)
         error = result.error_in_exec or result.error_before_exec
+        if isinstance(error, pytest.fail.Exception):  # of pytest, the end of a test's time: no cell has raised it
+            raise error
         printed = captured.stdout
         if isinstance(error, RanklabError):  # this shell prints an error on stdout; a notebook shows it by itself
             printed = printed.replace(error._render_traceback_()[0] + "\n", "")

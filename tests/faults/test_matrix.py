@@ -90,13 +90,16 @@ def test_two_and_four_ranks_are_tried_where_the_words_depend_on_it(backend):
         assert fault.sizes == (ANY if depends else (3,)), fault.name
 
 
-def test_faults_with_nothing_between_are_told_as_the_first_time(notebook):
-    """No right cell stands between them; after the last, all ranks answer one."""
-    faults = [fault.on(notebook.backend) for fault in FAULTS]
-    for fault in [fault for fault in faults if notebook.backend in fault.backends and notebook.size in fault.sizes]:
-        first = FIRST.get((notebook.backend, notebook.size, fault.name)) or told(notebook, fault)
-        again = told(notebook, fault)
-        assert fault.moves or again == first, fault.name
+# A test each, so that the time that a test may take is that of one fault.
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_with_no_right_cell_before_it_a_fault_is_told_as_the_first_time(notebook, fault):
+    fault = fault.on(notebook.backend)
+    first = FIRST.get((notebook.backend, notebook.size, fault.name)) or told(notebook, fault)
+    again = told(notebook, fault)
+    assert fault.moves or again == first
+
+
+def test_after_all_these_faults_every_rank_answers(notebook):
     answer = notebook.px(WAYS[notebook.backend].right, "--timeout 30")
     assert answer.error is None
     assert answer.text.endswith(f"   {notebook.size}")
@@ -107,4 +110,5 @@ def told(notebook, fault):
     prepare(notebook, fault)
     shown = notebook.px(fault.cell, options(fault))
     assert shown.error is not None, fault.name
+    assert re.match(expected(fault, notebook.size), steady(shown.text)), f"{fault.name}:\n{shown.text}\n{shown.error!r}"
     return shown.text

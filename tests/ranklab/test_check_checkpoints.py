@@ -79,24 +79,28 @@ def test_a_sampler_that_skips_in_the_shared_order_is_right(resumed):
             "You skip that many rows on each rank",
         ),
         ("self.epoch, self.seen = epoch, seen", "self.epoch = epoch", "Nothing was skipped."),
-        ("self.epoch, self.seen = epoch, seen", "self.seen = seen", "epoch has no part in the order."),
-        ("seed + self.epoch", "self.epoch", "seed has no part in the order."),
+        (
+            "self.epoch, self.seen = epoch, seen",
+            "self.seen = seen",
+            "The order ignores epoch: seed the generator with seed + epoch.",
+        ),
+        ("seed + self.epoch", "self.epoch", "The order ignores seed: seed the generator with seed + epoch."),
         (
             "(order * (ranks + 1))[self.seen + rank : end : ranks]",
             "order[self.seen + rank :: ranks]",
-            "Pad: every rank has to read equally many.",
+            "Some ranks are a row short: repeat rows from the start of the order.",
         ),
         ("self.seen + rank : end : ranks", "self.seen :", "your rows are ["),
         ("length - self.seen", "length", "your rows are ["),
         (
             "self.epoch, self.seen = epoch, seen",
             "self.epoch, self.seen = epoch, max(seen, self.seen)",
-            "the next epoch is not whole.",
+            "the next epoch still leaves out rows of this one.",
         ),
         (
             "torch.Generator().manual_seed(seed + self.epoch)",
             "torch.manual_seed(seed + self.epoch)",
-            "the rows are right, but torch's own generator moved",
+            "the rows are right, but your class drew from torch's global generator",
         ),
         ("def start(self, epoch, seen=0)", "def set_epoch(self, epoch, seen=0)", "your class raised AttributeError"),
     ],
@@ -110,7 +114,7 @@ def test_a_wrong_sampler_is_told_why(resumed, old, new, sentence):
 def test_a_length_that_forgets_what_was_seen_is_told(resumed):
     body = changed(SAMPLER, "end = self.seen + len(self) * ranks", END)
     told = resumed(changed(body, "return -(-(length - self.seen) // ranks)", "return -(-length // ranks)"))
-    assert "start(1, 4): rank 0: the rows are right, but len is 12, and 8 are left." in told
+    assert "start(1, 4): rank 0: the rows are right, but len() returns 12 instead of 8." in told
 
 
 @pytest.mark.parametrize(
@@ -130,7 +134,7 @@ def test_a_save_beside_the_old_file_survives(saved, body):
     [
         (
             "torch.save(state, path)",
-            "Killed while it writes a file: the file holds half a snapshot, and the old one is lost.",
+            "Killed while it writes a file: the file holds half of the new snapshot, and the old one is lost.",
         ),
         (
             changed(SAVE, "os.replace(f", "os.remove(path)\nos.rename(f"),
@@ -138,11 +142,11 @@ def test_a_save_beside_the_old_file_survives(saved, body):
         ),
         (
             changed(SAVE, "os.replace(f", "import shutil\nshutil.copy(f"),
-            "Killed while it writes a file: the file holds half a snapshot",
+            "Killed while it writes a file: the file holds half of the new snapshot",
         ),
         ('import os\nos.rename(path, path + ".old")\ntorch.save(state, path)', "the old one is lost."),
         (changed(SAVE, '"wb"', '"xb"'), "After a kill while it writes a file, the next save raised FileExistsError"),
-        (changed(SAVE, 'os.replace(f"{path}.new", path)', ""), "Without any kill, the file holds no new state."),
+        (changed(SAVE, 'os.replace(f"{path}.new", path)', ""), "Without any kill, the file holds the old state still."),
         ("state.save(path)", "your save raised AttributeError"),
     ],
 )

@@ -43,7 +43,7 @@ def test_one_exchange_with_the_last_micro_batch_is_right(accumulated):
         (changed(ACCUMULATED, " / len(micro_batches)", ""), "2 times the right one: divide each loss by 2."),
         (
             "for each in micro_batches:\n    (loss_of(ddp, each) / len(micro_batches)).backward()",
-            "the gradient is right, but there were 2 calls of all_reduce, par is 1: no_sync() is read in the forward",
+            "the gradient is right, but there were 2 calls of all_reduce, par is 1: put forward and backward",
         ),
         (
             "for each in micro_batches:\n    loss = loss_of(ddp, each) / len(micro_batches)\n"
@@ -59,11 +59,11 @@ def test_one_exchange_with_the_last_micro_batch_is_right(accumulated):
             "first, *others = micro_batches\n(loss_of(ddp, first) / len(micro_batches)).backward()\n"
             "for each in others:\n    with ddp.no_sync():\n"
             "        (loss_of(ddp, each) / len(micro_batches)).backward()",
-            "the exchange has to come with the last micro-batch.",
+            "you exchanged before the last micro-batch, so the gradients after it were not averaged.",
         ),
         (
             changed(ACCUMULATED, "/ len(micro_batches)", "/ len(micro_batches) / dist.get_world_size()"),
-            "divided by the number of ranks once more",
+            "divided by the number of ranks, which DDP had done",
         ),
         (
             changed(ACCUMULATED, " / len(micro_batches)", " * dist.get_world_size()"),
@@ -122,4 +122,4 @@ def test_a_wrong_hook_is_told_why(hooked, body, sentence):
 
 def test_a_parameter_of_another_name_is_told(graded):
     told = graded(check.half_hook, "state, grads", "return grads")
-    assert "DDP asks for a parameter of the name bucket." in told
+    assert "KeyError: 'bucket'. The hook's second parameter must be called bucket." in told

@@ -162,6 +162,13 @@ def test_a_thread_that_was_ready_all_the_time_and_never_let_has_waited_all_of_it
     assert starving._waited(Times(6, 10**9, True), before, 0.1) == 0.1
 
 
+def test_a_wait_that_is_not_over_counts_where_the_thread_never_slept():
+    before = Times(ran=0, waited=0, ready=True, slept=3)
+    assert starving._waited(Times(10**9, 0, ready=True, slept=3), before, 4.0) == 3.0
+    assert starving._waited(Times(10**9, 2 * 10**9, ready=True, slept=4), before, 4.0) == 2.0
+    assert starving._waited(Times(10**9, 2 * 10**9, ready=False), before, 4.0) == 2.0
+
+
 @pytest.mark.parametrize(("idle", "load", "share"), [(30, 64, 0), (0, 8, 0.75), (0, 1, 0)])
 def test_without_linux_the_load_of_the_machine_has_to_do(monkeypatch, idle, load, share):
     monkeypatch.setattr(starving, "_is_told", lambda: False)

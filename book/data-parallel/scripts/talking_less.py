@@ -17,14 +17,12 @@ if on_gpu:
 alone = {} if "RANK" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
 dist.init_process_group("nccl" if on_gpu else "gloo", **alone)
 rank, world_size = dist.get_rank(), dist.get_world_size()
-sizes = []  # bytes of each exchange
 
 
 def half(dtype, bucket):
     """Average a bucket in a type of two bytes."""
     full = bucket.buffer()
-    small = full.to(dtype) / world_size  # divide first: a sum can overflow
-    sizes.append(small.nbytes)
+    small = full.to(dtype) / dist.get_world_size()  # divide first: a sum can overflow
     work = dist.all_reduce(small, async_op=True)
     return work.get_future().then(lambda done: full.copy_(done.value()[0]))
 
@@ -38,6 +36,15 @@ def accumulate(ddp, loss_of, micro_batches):
             (loss / len(micro_batches)).backward()
 
 
+sizes = []  # bytes of each exchange
+
+
+def counted(dtype, bucket):
+    """Note the bytes of an exchange, and start it."""
+    sizes.append(bucket.buffer().numel() * dtype.itemsize)
+    return half(dtype, bucket)
+
+
 def square(ddp, points):
     """Return the mean error of a model that should add up its inputs."""
     return (ddp(points) - points.sum(1, keepdim=True)).square().mean()
@@ -45,7 +52,7 @@ def square(ddp, points):
 
 torch.manual_seed(rank)  # every rank has points of its own; DDP starts from rank 0's weights
 ddp = DDP(torch.nn.Linear(1000, 1).to(device))
-ddp.register_comm_hook(torch.bfloat16, half)
+ddp.register_comm_hook(torch.bfloat16, counted)
 optimizer = torch.optim.SGD(ddp.parameters(), lr=1e-3)
 points = torch.randn(64, 1000, device=device)
 before = square(ddp.module, points).item()

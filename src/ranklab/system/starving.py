@@ -25,11 +25,13 @@ class Times(NamedTuple):
         ran: nanoseconds on a processor.
         waited: nanoseconds ready to run, but not let; told when it is let again.
         ready: whether it is ready to run now, or waits for a disk.
+        slept: how often it has gone to sleep by itself; looked up where it is ready.
     """
 
     ran: int
     waited: int
     ready: bool
+    slept: int = -1
 
 
 class Starvation:
@@ -92,6 +94,8 @@ def _waited(now: Times, before: Times | None, elapsed: float) -> float:
     before = before or Times(0, 0, False)
     if now.ready and (now.ran, now.waited) == (before.ran, before.waited):
         return elapsed  # ready all the time, and not once let
+    if now.ready and before.ready and now.slept == before.slept >= 0:
+        return max(0.0, elapsed - (now.ran - before.ran) / 1e9)  # it waits even now, and is not told of that yet
     return min(elapsed, (now.waited - before.waited) / 1e9)
 
 
@@ -115,8 +119,17 @@ def _threads(pid: int) -> dict[int, Times]:
             state = _read(f"{folder}/{name}/stat").rpartition(b")")[2].split()[0]
         except (OSError, ValueError, IndexError):  # the thread has ended
             continue
-        found[int(name)] = Times(int(ran), int(waited), state in b"RD")
+        ready = state in b"RD"
+        found[int(name)] = Times(int(ran), int(waited), ready, _slept(f"{folder}/{name}") if ready else -1)
     return found
+
+
+def _slept(thread: str) -> int:
+    """Return how often a thread has gone to sleep by itself, -1 where it has ended."""
+    try:
+        return int(_read(f"{thread}/status").partition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
+    except (OSError, ValueError, IndexError):
+        return -1
 
 
 def _read(path: str) -> bytes:

@@ -95,18 +95,19 @@ def _wrong_rest(got: Any, case: tuple, rank: int, size: int) -> str:
         slips = [
             (whole[seen:], "You skip that many rows on each rank; seen counts the rows of all ranks together."),
             (whole, "Nothing was skipped."),
-            (_rest((length, 0, seen), rank, size), "epoch has no part in the order."),
-            (_rest(case, rank, size, seed=0), "seed has no part in the order."),
-            (unpadded, "Pad: every rank has to read equally many."),
-            (_rest((length, epoch, 0), 0, 1)[seen:], "Every rank reads all that is left: deal it."),
+            (_rest((length, 0, seen), rank, size), "The order ignores epoch: seed the generator with seed + epoch."),
+            (_rest(case, rank, size, seed=0), "The order ignores seed: seed the generator with seed + epoch."),
+            (unpadded, "Some ranks are a row short: repeat rows from the start of the order."),
+            (_rest((length, epoch, 0), 0, 1)[seen:], "Every rank reads all that is left, not every N-th row."),
         ]
         told = next((f" {sentence}" for slip, sentence in slips if rows == slip), "")
-        return f"your rows are {rows}, {wanted} are left.{told}"
+        return f"your rows are {rows}, expected {wanted}.{told}"
     if count != len(wanted):
-        return f"the rows are right, but len is {count}, and {len(wanted)} are left."
+        return f"the rows are right, but len() returns {count} instead of {len(wanted)}."
     if following != _rest((length, epoch + 1, 0), rank, size):
-        return f"the rows are right, but after start({epoch + 1}, 0) the next epoch is not whole."
-    return "" if untouched else "the rows are right, but torch's own generator moved: draw from one of your own."
+        return f"the rows are right, but after start({epoch + 1}, 0) the next epoch still leaves out rows of this one."
+    drew = "the rows are right, but your class drew from torch's global generator: give it a torch.Generator."
+    return "" if untouched else drew
 
 
 # -- surviving_save ----------------------------------------------------------------------------------------------
@@ -137,7 +138,8 @@ def _killed(answer: Callable) -> tuple[int, str]:
         if isinstance(result, Raised):
             return 0, f"your save raised {result.words}"
         if (left := _left(path)) != "new":
-            return 0, f"Without any kill, the file holds {'nothing that loads' if left == 'torn' else 'no new state'}."
+            holds = "nothing that loads" if left == "torn" else "the old state still"
+            return 0, f"Without any kill, the file holds {holds}."
         _write_old(path)
         events = _forked(answer, path, _Trap())
         size = os.path.getsize(path)
@@ -148,7 +150,7 @@ def _killed(answer: Callable) -> tuple[int, str]:
             _write_old(path)
             _forked(answer, path, trap)
             if (left := _left(path)) == "torn":
-                exists = "holds half a snapshot" if os.path.exists(path) else "is gone"
+                exists = "holds half of the new snapshot" if os.path.exists(path) else "is gone"
                 return 0, f"Killed {trap}: the file {exists}, and the old one is lost."
             again = safely(answer, _state(1), path)
             if isinstance(again, Raised):

@@ -119,8 +119,8 @@ def _wrong_move(moved: Tensor, wanted: Tensor, true: Tensor, scale: float) -> st
         (torch.zeros(2), "they did not move at all: make the step with scaler.step(optimizer)."),
         (true, "the gradient was not clipped before the step."),
         (true * scale, "the step was made with gradients that are still multiplied by the scale."),
-        (wanted / scale, "the norm that you clipped was that of the scaled gradients: unscale them first."),
-        (wanted * scale, "you clipped to the limit times the scale, and then nothing divided by the scale."),
+        (wanted / scale, "you clipped gradients that were still multiplied by the scale: unscale them first."),
+        (wanted * scale, "you clipped to the limit times the scale, and stepped without dividing by the scale."),
     ]
     told = next((words for slip, words in slips if torch.allclose(moved, slip, rtol=1e-3, atol=1e-7)), "")
     return f"the weights move by a norm of {moved.norm():.3g}, expected {wanted.norm():.3g}" + (
@@ -202,9 +202,9 @@ def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, ran
         return f"your function returned {scale!r}, it should return the scale."
     if bad:
         if not all(map(torch.equal, after, before)):
-            return f"the gradients of {name_ranks(bad)} are not finite, and the parameters of this rank changed."
+            return f"the gradients of {name_ranks(bad)} are not finite, but this rank's parameters changed anyway."
         if scale != SCALE / 2:
-            return f"the scale is {scale:g}, expected {SCALE / 2:g}: the step was skipped because of {name_ranks(bad)}."
+            return f"the scale is {scale:g}, expected {SCALE / 2:g}: the gradients of {name_ranks(bad)} are not finite."
         return ""
 
     def moves(gradient: list[Tensor]) -> bool:
@@ -219,7 +219,7 @@ def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, ran
         ([0 * g for g in own], "They did not change."),
         ([SCALE * g for g in (own if sharded else mean)], "You did not divide the gradients by the scale."),
         (total, "You did not divide the sum by the number of ranks."),
-        (mean, "You averaged, although each rank owns other parameters."),
+        (mean, "You averaged, although each rank owns different parameters."),
         (own, "That is a step with this rank's own gradient: average over the ranks."),
     ]
     told = next((f" {words}" for slip, words in slips if moves(slip)), "")
@@ -295,5 +295,5 @@ def _rounded(got: Any, wanted: Tensor) -> str:
 
     if isinstance(got, torch.Tensor) and got.dtype == wanted.dtype and got.shape == wanted.shape:
         near = torch.allclose(got.double(), wanted.double(), rtol=0.02)
-        return " It was rounded on the way: add in float32, and round once." if near else ""
+        return " It was rounded at each addition: add in float32, and round once." if near else ""
     return ""

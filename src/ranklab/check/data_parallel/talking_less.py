@@ -104,10 +104,10 @@ def _accumulated_problem(got: tuple[str, int, Any], case: Case, rank: int) -> st
     if torch.allclose(gradient, whole, rtol=1e-4):
         if calls == 1:
             return ""
-        advice = "no_sync() is read in the forward, so the forward stands inside it too"
+        advice = "put forward and backward of all micro-batches but the last inside no_sync()"
         return f"the gradient is right, but there were {calls} calls of all_reduce, par is 1: {advice}."
     if calls == 0:
-        return "the ranks exchanged nothing: the last micro-batch stands outside no_sync()."
+        return "the ranks exchanged nothing: take the last micro-batch out of no_sync()."
     last = _gradient([(other, count - 1) for other in range(case.size)])
     slips = [
         (
@@ -115,7 +115,7 @@ def _accumulated_problem(got: tuple[str, int, Any], case: Case, rank: int) -> st
             f"the gradient is {count} times the right one: divide each loss by {count}.",
         ),
         (whole / count, "the gradient is divided twice by the number of micro-batches."),
-        (whole / case.size, "the gradient is divided by the number of ranks once more: DDP has done that."),
+        (whole / case.size, "you divided by the number of ranks, which DDP had done already."),
         (whole * count / case.size, "divide by the number of micro-batches; DDP divides by the number of ranks."),
         (last / count, "only the last micro-batch is in the gradient."),
         (last, "only the last micro-batch is in the gradient."),
@@ -125,7 +125,7 @@ def _accumulated_problem(got: tuple[str, int, Any], case: Case, rank: int) -> st
         if torch.allclose(gradient, wrong, rtol=1e-4):
             return words
     if count > 1 and calls == 1:
-        return "the gradient is not that of one process: the exchange has to come with the last micro-batch."
+        return "you exchanged before the last micro-batch, so the gradients after it were not averaged."
     return f"the gradient is {_rounded(gradient)}, one process has {_rounded(whole)}."
 
 
@@ -213,7 +213,7 @@ def _hook_problem(ranks: Sequence[Attempt], size: int) -> str:
     results = [attempt.result for attempt in ranks]
     for rank, result in enumerate(results):
         if result["raised"]:
-            advice = " DDP asks for a parameter of the name bucket." if "'bucket'" in result["raised"] else ""
+            advice = ". The hook's second parameter must be called bucket." if "'bucket'" in result["raised"] else ""
             return f"rank {rank}: your hook raised {result['raised']}{advice}"
     if len({result["weights"] for result in results}) > 1:
         return "the ranks end with different weights: each has to get the same mean."
