@@ -7,6 +7,7 @@ import ast
 import random
 from dataclasses import dataclass
 
+from bookkit.needs import kept
 from bookkit.normalise import HIDDEN
 from bookkit.notebook import code_cells, tags
 
@@ -32,13 +33,16 @@ class Mutation:
 
 
 def mutations(notebook):
-    """Return all changes of the cells that teach: those shown, outside of exercises, that start or stop nothing."""
+    """Return all changes of the cells that teach: those shown, outside of exercises, that start or stop nothing.
+
+    A cell that this machine does not run is left out: nothing could notice its change.
+    """
     found, exercise = [], False
     codes = {index: cell for index, _, cell in code_cells(notebook)}
     for index, cell in enumerate(notebook.cells):
         if index not in codes:
             exercise = _exercises(cell.source, exercise)
-        elif not exercise and HIDDEN not in tags(cell) and not any(word in cell.source for word in PLUMBING):
+        elif not (exercise or HIDDEN in tags(cell) or kept(cell) or any(word in cell.source for word in PLUMBING)):
             found += [Mutation(index, what, source) for what, source in changes(cell.source)]
     return found
 

@@ -3,6 +3,7 @@
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from bookkit import needs
 from bookkit.__main__ import main
 from bookkit.execute import execute
 from bookkit.mutations import changes, chosen, mutations
@@ -60,6 +61,14 @@ def test_exercises_hidden_cells_and_the_start_are_left_alone():
         new_code_cell("y = 1"),
     )
     assert [mutation.index for mutation in mutations(notebook)] == [5]
+
+
+def test_a_cell_that_this_machine_does_not_run_is_left_alone(monkeypatch):
+    card = new_code_cell("x = 1")
+    card.metadata.tags = [needs.NEEDS_GPU]
+    for lacking, expected in ("shows no NVIDIA GPU", [1]), ("", [0, 1]):
+        monkeypatch.setitem(needs.NEEDS, needs.NEEDS_GPU, needs.Need(lambda lacking=lacking: lacking, kept=True))
+        assert [mutation.index for mutation in mutations(a_chapter(card, new_code_cell("y = 1")))] == expected
 
 
 def test_changes_are_spread_over_the_cells_and_the_same_every_time():

@@ -1,71 +1,38 @@
-"""Train a ConvNet on handwritten digits: alone, on ranks or nodes, on CPUs or GPUs. The chapter *training-script*.
-
-python training.py
-torchrun --standalone --nproc-per-node=2 training.py
-"""
+"""Train on any number of ranks: `python training.py`, or `torchrun --standalone --nproc-per-node=2 training.py`."""
 
 import argparse
-import json
 import os
 import signal
 import sys
 from contextlib import nullcontext
 from itertools import islice
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from sklearn.datasets import load_digits
+from digits import ConvNet, read_digits  # your model, your data
 from torch import nn
 from torch.distributed.elastic.multiprocessing.errors import record
 from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+from torch.utils.data import DataLoader, DistributedSampler
 
 ASKED = []  # the handler of SIGTERM notes here that this rank was asked to leave
 OPTIONS = {"epochs": 2, "batch": 48, "accumulate": 1, "rate": 0.02, "warmup": 10, "dropout": 0.25, "goal": 1.0}
-OPTIONS |= {"workers": 0, "seed": 0, "compile": "", "folder": os.environ.get("TRAINING_FOLDER", ".")}
+OPTIONS |= {"workers": 0, "seed": 0, "compile": "", "snapshot": os.environ.get("SNAPSHOT", "snapshot.pt")}
 
 
-class ConvNet(nn.Module):
-    """Two convolutions and two linear layers."""
-
-    def __init__(self, dropout):
-        super().__init__()
-        self.conv1, self.conv2 = nn.Conv2d(1, 32, 3), nn.Conv2d(32, 64, 3)
-        self.dropout = nn.Dropout(dropout)
-        self.fc1, self.fc2 = nn.Linear(64 * 12 * 12, 128), nn.Linear(128, 10)
-
-    def forward(self, images):
-        """Return ten logits a row."""
-        maps = F.max_pool2d(F.relu(self.conv2(F.relu(self.conv1(images)))), 2)
-        return self.fc2(F.relu(self.fc1(self.dropout(maps.flatten(1)))))
-
-
-def read_digits():
-    """Return 1440 rows to train on, and images and labels of 350 that are held out."""
-    pixels, labels = load_digits(return_X_y=True)
-    small = torch.tensor(pixels, dtype=torch.float32).view(-1, 1, 8, 8) / 16
-    images = F.interpolate(small, (28, 28), mode="bilinear")
-    labels = torch.tensor(labels)
-    return TensorDataset(images[:1440], labels[:1440]), (images[-350:], labels[-350:])
-
-
-def say(text, **where):
-    """Print on rank 0 alone."""
+def say(text, **where):  # on rank 0 alone
     if dist.get_rank() == 0:
         print(text, flush=True, **where)
 
 
-def add_up(device, *numbers):
-    """Return the sums of the numbers over all ranks, the same on each."""
+def add_up(device, *numbers):  # the sums over all ranks, the same on each
     sums = torch.tensor(numbers, dtype=torch.float64, device=device)
     dist.all_reduce(sums)
     return sums.tolist()
 
 
-def build(o, device):
-    """Return model and optimizer: equal weights on all ranks, other dropout on each."""
+def build(o, device):  # equal weights on all ranks, other dropout on each
     torch.manual_seed(o.seed)  # equal: the first weights
     model = ConvNet(o.dropout).to(device)
     ddp = DDP(model, device_ids=[device.index] if device.type == "cuda" else None)
@@ -74,8 +41,7 @@ def build(o, device):
     return ddp, torch.optim.SGD(ddp.parameters(), lr=rate, momentum=0.9)
 
 
-def make_loader(train_set, o):
-    """Return this rank's loader: o.batch rows a step, whatever the number of ranks."""
+def make_loader(train_set, o):  # this rank's share: o.batch rows a step, whatever the number of ranks
     rows, left = divmod(o.batch, dist.get_world_size() * o.accumulate)
     if left:
         raise SystemExit(f"{o.batch} rows do not divide: {left} are left.")
@@ -84,13 +50,11 @@ def make_loader(train_set, o):
     return DataLoader(train_set, rows, sampler=sampler, num_workers=o.workers, **kept)
 
 
-def ignore_term(worker):
-    """Let a loader process ignore SIGTERM, which torchrun sends to a rank's children too."""
+def ignore_term(worker):  # torchrun sends SIGTERM to a rank's loader processes too
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
-def train_step(ddp, optimizer, batches, device):
-    """Make one optimizer step; return the sum of this rank's losses, and its rows."""
+def train_step(ddp, optimizer, batches, device):  # one optimizer step; the sum of this rank's losses, and its rows
     total = rows = 0
     optimizer.zero_grad()
     for part, (images, labels) in enumerate(batches, 1):
@@ -104,25 +68,22 @@ def train_step(ddp, optimizer, batches, device):
 
 
 @torch.no_grad()
-def evaluate(model, images, labels, device):
-    """Return the accuracy over all held-out rows, each counted once."""
-    right = 0
+def evaluate(model, images, labels, device):  # the accuracy over all held-out rows, each counted once
     mine = torch.arange(dist.get_rank(), len(labels), dist.get_world_size())
     model.eval()
-    for rows in mine.split(50):
-        guesses = model(images[rows].to(device)).argmax(1).cpu()
-        right += (guesses == labels[rows]).sum().item()
+    guesses = [model(images[rows].to(device)).argmax(1).cpu() for rows in mine.split(50)]
     model.train()
+    right = (torch.cat(guesses) == labels[mine]).sum().item()
     right, rows = add_up(device, right, len(mine))
     return right / rows
 
 
-def train_epoch(ddp, optimizer, rise, loader, o, device, losses):
-    """Append the loss of each step to losses; return whether a rank was asked to leave."""
-    batches, steps = iter(loader), len(loader) // o.accumulate
-    for step in range(1, steps + 1):
+def train_epoch(ddp, optimizer, loader, o, device, losses):  # appends to losses; True: a rank was asked to leave
+    steps, done = len(loader) // o.accumulate, len(losses) % (len(loader) // o.accumulate)
+    batches = islice(loader, done * o.accumulate, None)  # a resumed epoch goes on behind what is done
+    for step in range(done + 1, steps + 1):
+        optimizer.param_groups[0]["lr"] = optimizer.defaults["lr"] * min(1, (len(losses) + 1) / o.warmup)
         total, rows = train_step(ddp, optimizer, list(islice(batches, o.accumulate)), device)
-        rise.step()
         total, rows, leave = add_up(device, total, rows, len(ASKED))
         losses.append(total / rows)
         if sys.stderr.isatty():  # a bar for people; a log file gets none
@@ -132,33 +93,42 @@ def train_epoch(ddp, optimizer, rise, loader, o, device, losses):
     return False
 
 
-def train(o, device):
-    """Train until the epochs are over, the goal is reached, or a rank is asked to leave; return the curve."""
-    (train_set, held_out), (ddp, optimizer), losses, accuracy = read_digits(), build(o, device), [], 0
+def load(path):  # rank 0's snapshot on every rank, None if there is none
+    here = dist.get_rank() == 0 and os.path.exists(path)
+    found = [torch.load(path, map_location="cpu") if here else None]
+    dist.broadcast_object_list(found, src=0)
+    return found[0]
+
+
+def train(o, device):  # until the epochs are over, the goal is reached, or a rank is asked to leave
+    (train_set, held_out), (ddp, optimizer) = read_digits(), build(o, device)
+    loader, log = make_loader(train_set, o), {"loss": [], "accuracy": 0.0}
     if o.compile:
         ddp.compile(backend=o.compile)
-    rise = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1, (step + 1) / o.warmup))
-    loader = make_loader(train_set, o)
-    for epoch in range(o.epochs):
+    if found := load(o.snapshot):
+        ddp.module.load_state_dict(found["model"])
+        optimizer.load_state_dict(found["optimizer"])
+        log = found["log"]
+        say("snapshot loaded")
+    for epoch in range(len(log["loss"]) // (len(loader) // o.accumulate), o.epochs):
         loader.sampler.set_epoch(epoch)
-        leave = train_epoch(ddp, optimizer, rise, loader, o, device, losses)
-        if dist.get_rank() == 0:
-            state = {"model": ddp.module.state_dict(), "optimizer": optimizer.state_dict(), "steps": len(losses)}
-            torch.save(state, f"{o.folder}/snapshot.new")
-            os.replace(f"{o.folder}/snapshot.new", f"{o.folder}/snapshot.pt")
+        leave = train_epoch(ddp, optimizer, loader, o, device, log["loss"])
+        if not leave:
+            log["accuracy"] = evaluate(ddp.module, *held_out, device)
+            say(f"epoch {epoch}: loss {log['loss'][-1]:.2f}, accuracy {log['accuracy']:.0%}")
+        if dist.get_rank() == 0 and o.snapshot:
+            state = {"model": ddp.module.state_dict(), "optimizer": optimizer.state_dict(), "log": log}
+            torch.save(state, f"{o.snapshot}.new")
+            os.replace(f"{o.snapshot}.new", o.snapshot)
         if leave:
-            say(f"asked to leave: saved after step {len(losses)}")
+            say(f"asked to leave: saved after step {len(log['loss'])}")
+        if leave or log["accuracy"] >= o.goal:
             break
-        accuracy = evaluate(ddp.module, *held_out, device)
-        say(f"epoch {epoch}: loss {losses[-1]:.2f}, accuracy {accuracy:.0%}")
-        if accuracy >= o.goal:
-            break
-    return {"loss": losses, "accuracy": accuracy}
+    return log
 
 
 @record
-def main():
-    """Meet, train, and leave the curve in log.json."""
+def main():  # meet, train, leave
     parser = argparse.ArgumentParser()
     for name, default in OPTIONS.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)
@@ -172,9 +142,7 @@ def main():
     rank, size = dist.get_rank(), dist.get_world_size()
     print(f"GLOBAL_RANK: {rank}, LOCAL_RANK: {local_rank}, MEMBER: {rank + 1}/{size}\n", end="", flush=True)
     signal.signal(signal.SIGTERM, lambda number, frame: ASKED.append(number))
-    log = train(o, device)
-    if rank == 0:
-        Path(o.folder, "log.json").write_text(json.dumps(log))
+    train(o, device)
     dist.destroy_process_group()
 
 
