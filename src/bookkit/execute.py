@@ -18,6 +18,7 @@ from bookkit.errors import ChapterError, count
 from bookkit.leash import HURRY_SECONDS, LEAVE_SECONDS, Brood
 from bookkit.needs import kept, repeatable
 from bookkit.notebook import cell_name, code_cells, read, tags
+from bookkit.sockets import through_files
 
 CELL_SECONDS = 600  # a quiet machine needs a tenth of it
 STARTUP_SECONDS = 600  # of a kernel; on a busy machine a minute is not enough
@@ -115,6 +116,7 @@ async def executed(path, *, notebook=None, title=None, advance=lambda done, what
 async def _execute(notebook, title, folder, environment, log, advance, seconds):
     manager = AsyncKernelManager(kernel_spec_manager=_ThisInterpreter())
     manager.shutdown_wait_time = 10  # half of it is for atexit: the ranks are stopped there
+    through_files(manager, log.parent)
     client = NotebookClient(
         notebook,
         km=manager,

@@ -137,6 +137,12 @@ def pytest_configure(config):
     private = tempfile.TemporaryDirectory(prefix="bookkit-", ignore_cleanup_errors=True)
     config.add_cleanup(private.cleanup)
     os.environ.update(repeatable(private.name))
+    if config.getoption("nbval", False):
+        from nbval import kernel
+
+        from bookkit.sockets import KernelThroughFiles
+
+        kernel.KernelManager = KernelThroughFiles
 
 
 @pytest.hookimpl(optionalhook=True)

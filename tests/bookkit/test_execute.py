@@ -35,6 +35,12 @@ def test_the_kernel_is_this_interpreter_in_the_chapters_folder_and_repeatable(bo
     assert texts(execute(path)) == [f"{sys.executable}\n", f"{path.parent}\n", "1 0 UTC\n"]
 
 
+def test_the_kernel_is_reached_through_files(book):
+    """Another program can take a port before the kernel has it; then both the kernel and its chapter waited for ever."""
+    source = "from ipykernel.connect import get_connection_info\nprint(get_connection_info(unpack=True)['transport'])"
+    assert texts(execute(book.run("chapter", source))) == ["ipc\n"]
+
+
 def test_a_failing_cell_is_shown_with_chapter_number_source_and_error(book):
     path = book.run("chapter", "x = 1", "y = x / 0  # here")
     with pytest.raises(ChapterError) as caught:

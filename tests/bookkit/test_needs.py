@@ -84,7 +84,9 @@ def test_a_machine_that_refuses_hosts_in_any_way_makes_none(monkeypatch, error):
 
 
 def test_nbval_executes_in_the_environment_of_record(tmp_path, make):
-    cell = make.code("import json, os\njson.dump(dict(os.environ), open('seen.json', 'w'))", execution_count=1)
+    seen = "dict(os.environ) | get_connection_info(unpack=True)"
+    source = "import json, os\nfrom ipykernel.connect import get_connection_info\n"
+    cell = make.code(f"{source}json.dump({seen}, open('seen.json', 'w'), default=str)", execution_count=1)
     write(tmp_path / "chapter.ipynb", make.notebook(cells=[cell]))
     environment = os.environ | {"TZ": "Asia/Tokyo", "COLUMNS": "200", "IPYTHONDIR": str(tmp_path)}
     command = [sys.executable, "-m", "pytest", "-p", "bookkit.needs", "-p", "no:cacheprovider"]
@@ -95,3 +97,5 @@ def test_nbval_executes_in_the_environment_of_record(tmp_path, make):
     assert needs.REPEATABLE.items() <= seen.items()
     assert seen["IPYTHONDIR"] != str(tmp_path)
     assert not os.path.exists(seen["IPYTHONDIR"])
+    assert seen["transport"] == "ipc"  # no port that another program could take
+    assert not os.path.exists(os.path.dirname(seen["ip"]))
