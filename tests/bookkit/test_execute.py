@@ -36,7 +36,7 @@ def test_the_kernel_is_this_interpreter_in_the_chapters_folder_and_repeatable(bo
 
 
 def test_the_kernel_is_reached_through_files(book):
-    """Another program can take a port before the kernel has it; then both the kernel and its chapter waited for ever."""
+    """Another program can take a port before the kernel has it; kernel and chapter then waited for ever."""
     source = "from ipykernel.connect import get_connection_info\nprint(get_connection_info(unpack=True)['transport'])"
     assert texts(execute(book.run("chapter", source))) == ["ipc\n"]
 

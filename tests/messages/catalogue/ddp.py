@@ -153,9 +153,12 @@ GROUP = Group(
         ),
         Message(
             "did not find any unused parameters in the forward pass",
-            "`find_unused_parameters=True` costs time in each step, and this model does not need it.",
-            ("The option was copied from another project.",),
-            "Leave it out, and measure again.",
+            "`find_unused_parameters=True` costs time in each step, and in this step it found nothing to skip.",
+            (
+                "The option was copied from another project.",
+                "The model leaves parameters out in some steps only, and this was not one of them.",
+            ),
+            "If every forward uses all parameters, leave the option out. If a branch skips some, keep it.",
             "Warning: find_unused_parameters=True was specified in DDP constructor, but did not find any unused "
             "parameters in the forward pass.",
             by="parallel.nothing_unused",

@@ -24,7 +24,7 @@ GROUP = Group(
             ),
             "Compare `SeqNum` and `OpType` of all ranks: the rank with the smallest number, or without this line, is "
             "the "
-            "one to look at. With `TORCH_FR_BUFFER_SIZE=2000` torch keeps the last calls of each rank for you.",
+            "one to look at. With `TORCH_NCCL_DUMP_ON_TIMEOUT=1` torch writes the last calls of each rank to a file.",
             "[Rank …] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=…, OpType=ALLREDUCE, NumelIn=…, "
             "NumelOut=…, Timeout(ms)=…) ran for … milliseconds before timing out.",
             seen=H100,
@@ -238,8 +238,8 @@ GROUP = Group(
             "Torch not compiled with CUDA enabled",
             "This is the CPU build of torch, and the program asks for `cuda`.",
             ("`pip` has installed the CPU build.", "Another environment than you think is active."),
-            "Print `torch.__version__` and `torch.version.cuda`. Write `device = ranklab.device()` or ask "
-            "`torch.cuda.is_available()`.",
+            "Print `torch.version.cuda`: None is the CPU build. Where there is a GPU, install the build for its CUDA; "
+            "elsewhere ask `torch.cuda.is_available()` before you choose the device.",
             "AssertionError: Torch not compiled with CUDA enabled",
             by="starting.no_gpu",
         ),

@@ -13,8 +13,8 @@ GROUP = Group(
             "Weights only load failed",
             "Since torch 2.6 `torch.load` takes tensors and plain data only, and this file has something else.",
             (
+                "The file holds an object of a class: a configuration, or the whole model.",
                 "The file holds a random generator's state from NumPy.",
-                "The file holds an object of your own class, for example the configuration or the whole model.",
             ),
             "Save plain data: numbers, strings, lists, dictionaries, tensors. For a file that you trust, "
             "`weights_only=False` loads it; it may run any code that it contains.",

@@ -15,9 +15,10 @@ GROUP = Group(
             (
                 "A mask, a position table or a buffer was made by hand, beside sharded weights.",
                 "A part of the model was left out of `parallelize_module`.",
+                "A method other than `forward` was called on a module after `fully_shard`, for example `generate`.",
             ),
             "Make a `DTensor` of the other one, with `distribute_tensor(x, mesh, [Replicate()])`, or take "
-            "`x.full_tensor()` of the first.",
+            "`x.full_tensor()` of the first. Name such a method in `register_fsdp_forward_method`.",
             "RuntimeError: aten.add.Tensor got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "
             "DTensor before calling distributed operators!",
             by="saving.mixed_with_dtensor",

@@ -17,8 +17,8 @@ GROUP = Group(
             "DUE TO TIME LIMIT ***",
             "The job has used the time that it had asked for, and Slurm has ended it.",
             ("`--time` was too short.", "The job hung: look at when its last line was written."),
-            "Save often, and ask for a signal in time: `#SBATCH --signal=USR1@120` sends it 120 seconds before the "
-            "end.",
+            "Save often, and ask for a signal in time: `#SBATCH --signal=TERM@120` sends it to the job's steps 120 "
+            "seconds before the end. torchrun passes SIGTERM on to its processes.",
             "slurmstepd: error: *** … ON … CANCELLED AT … DUE TO TIME LIMIT ***",
             source=REQ,
             see=BACK,

@@ -80,7 +80,7 @@ GROUP = Group(
         ),
         Message(
             "failed to pass monitoredBarrier in",
-            "`monitored_barrier` has done its work: this rank is the one that did not arrive in time.",
+            "`monitored_barrier` has done its work: the rank that is named second did not arrive in time.",
             (
                 "The named rank is slow, hangs, or has left the loop.",
                 "The named rank does not call `monitored_barrier` at all.",
