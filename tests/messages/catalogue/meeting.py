@@ -60,7 +60,7 @@ GROUP = Group(
                 "An earlier job still runs, or its processes were left behind.",
                 "Two ranks both believe that they are rank 0.",
             ),
-            "On one node use `torchrun --standalone`, which takes a free port. On several give each job its own port in "
+            "On one node `torchrun --standalone` takes a free port. On several, each job needs a port of its own in "
             "`--rdzv-endpoint` (or `--master-port`, without `--rdzv-backend`). `ss -ltnp` shows who has the port.",
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. "
             "port: …, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use",
