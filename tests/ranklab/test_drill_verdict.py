@@ -47,11 +47,13 @@ def skipped(rank=RANK, line=LINES[0], cause="skipped collective", **more):
 
 @pytest.mark.parametrize("line", LINES)
 def test_right(line):
-    assert skipped(line=line) == f"Correct. {CASE.why} You made 3 requests: par."
+    also = "" if line == LINES[0] else f" Line {line} is right as well."
+    assert skipped(line=line) == f"Correct. {CASE.why}{also} You made 3 requests: par."
 
 
 @pytest.mark.parametrize(
-    "requests, words", [(1, "1 request: below par."), (2, "2 requests: below par."), (7, "7 requests: par is 3.")]
+    "requests, words",
+    [(1, "1 request: fewer than par."), (2, "2 requests: fewer than par."), (7, "7 requests: par is 3.")],
 )
 def test_par(requests, words):
     assert skipped(requests=requests).endswith(f"You made {words}")

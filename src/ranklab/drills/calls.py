@@ -43,7 +43,7 @@ FAULTS = (
         "calls",
         "A rank that skipped a collective has called fewer of them than the others, and a step is missing in its log.",
         "In step {step} the loss of rank {rank} was NaN, so line {line} went on to the next batch without the "
-        "all_reduce of the gradients. From then on its sums met those of the others for the step before.",
+        "all_reduce of the gradients. From then on each of its sums was added to the others' sums of the step before.",
         {"loss": "if not loss.isfinite():  #!\n    continue  #!"},
         "barrier",
         _spoilt,

@@ -58,7 +58,7 @@ FAULTS = (
         "send without receive",
         "messages",
         "A send without a receive leaves its rank in send, and no other rank is in recv.",
-        "In step {step} the file of rank {rank} asked for a copy that nobody expected: in line {line} it sent what no "
+        "In step {step} the file of rank {rank} asked for a copy that nobody expected: by line {line} it sent what no "
         "rank receives.",
         {"after": 'for other in part["copies"][step]:  #!\n    dist.send(loss.detach().reshape(1), other)  #?!'},
         "own",
@@ -114,7 +114,7 @@ FAULTS = (
         "group made by some ranks only",
         "groups",
         "A group that only some ranks make leaves them in new_group, which all ranks have to call.",
-        "Only the file of rank {rank} names teachers, so rank {rank} alone called new_group in line {line}; every rank "
+        "Only the file of rank {rank} names teachers, so by line {line} rank {rank} alone called new_group; every rank "
         "has to call it, members or not.",
         {"setup": 'if part["teachers"]:  #!\n    teachers = dist.new_group(part["teachers"])  #?!'},
         "own",
@@ -125,8 +125,8 @@ FAULTS = (
         "lock taken twice",
         "python",
         "A lock taken twice shows a stack that ends in a with outside of torch, above another with of the same lock.",
-        "In step {step} rank {rank} warned: line {line} holds the lock while it calls warn, which waits for the same "
-        "lock, for ever.",
+        "In step {step} rank {rank} warned: in line {line} warn waits for the lock that its caller holds already, for "
+        "ever.",
         {
             "imports": "import threading",
             "setup": "lock = threading.Lock()\n\n\ndef warn(text):\n    with lock:  #?!\n        print(text)",
@@ -154,8 +154,8 @@ FAULTS = (
         "slow rank",
         "waits",
         "A slow rank is not stuck: its stack is in work that will end, and the work is counted in the program.",
-        "In step {step} rank {rank} had 100 000 pages to read, one a second, in line {line}. It would have come after "
-        "a day.",
+        "In step {step} rank {rank} had 100 000 pages to read, one a second, in the loop of line {line}. It would have "
+        "come after a day.",
         {
             "imports": "import time",
             "before": 'for page in range(part["pages"][step]):  #!\n    time.sleep(1)  # read a page  #?!',

@@ -66,8 +66,9 @@ def judge(case: Case, scenes: Sequence[Scene], answer: Answer, requests: int) ->
     if wrong:
         return Verdict(False, wrong)
     count = f"{requests} request{'s' * (requests != 1)}"
-    praise = {-1: "below par", 0: "par", 1: f"par is {PAR}"}[(requests > PAR) - (requests < PAR)]
-    return Verdict(True, f"{case.why} You made {count}: {praise}.")
+    praise = {-1: "fewer than par", 0: "par", 1: f"par is {PAR}"}[(requests > PAR) - (requests < PAR)]
+    also = f" Line {answer.line} is right as well." if answer.line not in (*case.program.guilty[:1], None) else ""
+    return Verdict(True, f"{case.why}{also} You made {count}: {praise}.")
 
 
 def _whole(value: object) -> bool:
