@@ -4,13 +4,17 @@
 #   PYTHON=python3.12   the interpreter that .venv is made with
 #   VENV=path           an environment that exists already; it is used as it is
 #   CH=path             a chapter: its file, with or without .ipynb, or its bare name
+#   TORCH=2.11.0        the torch that drift compares with; the newest where not named
+#   FRAMEWORKS=1        also install what the chapter on frameworks runs (requirements-frameworks.txt); once is enough
 #   GPU=1               record the cells alone that need a GPU
 #   T=path::name        a file of tests, or one of its tests
 #   LAB=--allow-root    more words for JupyterLab
 
 PYTHON ?= python3
 VENV ?=
+FRAMEWORKS ?=
 GPU ?=
+TORCH ?=
 LAB ?=
 
 # Not every shell replaces the ~ of VENV=~/path.
@@ -35,7 +39,7 @@ PARALLEL := -n auto --dist loadfile
 QUICK := not ranks and not hosts and not site and not build
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick book lab record bench check mutate doctor clean environment
+.PHONY: help run test quick book slides lab record bench check mutate doctor clean environment
 
 help: ## List the verbs.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -50,7 +54,7 @@ else
 	@$(RUN) -m bookkit chapters $(CH) >/dev/null # a slip in a name is told now, not after the tests
 ifndef CH
 	@$(PYTEST) $(PARALLEL) -m "not site" $(TESTS)
-	@$(PYTEST) $(PARALLEL) -m site tests/site # a browser's event loop runs on in its worker
+	@$(PYTEST) -n auto --dist loadgroup -m site tests/site # a browser's event loop runs on in its worker
 endif
 	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && $(PYTEST) $(PARALLEL) $(NBVAL) $$chapters
 	@echo "$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.)"
@@ -61,6 +65,9 @@ quick: environment ## Run the tests that start no rank, no host and no browser.
 
 book: environment ## Build the site from the stored outputs; no rank is started.
 	@exec $(RUN) -m bookkit build
+
+slides: environment ## Make slides and a printable sheet of all chapters, or CH=path, from their stored outputs.
+	@exec $(RUN) -m bookkit.teaching $(CH)
 
 lab: environment ## Open the book in JupyterLab.
 	@echo "JupyterLab prints its address below; press Ctrl-C twice to stop it."
@@ -79,6 +86,9 @@ check: environment ## Lint code and chapters, and look for leaks in chapters, fi
 mutate: environment ## Change what the cells of CH=path do, one thing at a time, and list what nobody notices (authors; eight minutes).
 	@$(if $(CH),,echo "Which chapter? make mutate CH=meeting-up" >&2; exit 2;) exec $(RUN) -m bookkit mutate $(CH)
 
+drift: environment ## Compare all chapters, or CH=path, with another torch (TORCH=2.11.0), and write the page "Does it still hold?".
+	@exec $(RUN) -m bookkit drift $(if $(TORCH),--torch "$(TORCH)" )$(CH)
+
 doctor: environment ## Say whether this machine is ready for the book, and how to fix what is not.
 	@exec $(RUN) -m ranklab doctor
 
@@ -90,4 +100,4 @@ clean: ## Remove what was built and the caches; with ALL=1 also .venv.
 	@echo "Removed _build and the caches$(if $(ALL), and .venv)."
 
 environment:
-	@$(PYTHON) src/bookkit/environment.py $(if $(VENV),--existing) "$(ENVIRONMENT)"
+	@$(PYTHON) src/bookkit/environment.py $(if $(VENV),--existing) $(if $(filter-out 0,$(FRAMEWORKS)),--add requirements-frameworks.txt) "$(ENVIRONMENT)"

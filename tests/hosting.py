@@ -74,7 +74,7 @@ def machine() -> tuple[str, str]:
 
 def gone(mark: str, of: set[str], folder: Path) -> bool:
     """Wait until nothing of a marked program is left, and say whether it has gone."""
-    return eventually(lambda: not [*marked(mark), *holders(of), *folder.glob(f"{PREFIX}*")])
+    return eventually(lambda: not [*marked(mark), *holders(of), *folder.glob(f"{PREFIX}*")], 300)
 
 
 def program(text: str, mark: str, folder: Path, user: list[str], **options) -> subprocess.Popen:

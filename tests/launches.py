@@ -1,5 +1,6 @@
 """What the tests of torchrun share: small programs, and the processes of one launch."""
 
+import contextlib
 import os
 import threading
 import uuid
@@ -65,6 +66,15 @@ def marked(name: str, value: str) -> list[psutil.Process]:
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
     return [process for process in found if process.pid != os.getpid()]
+
+
+def left_running(name: str, value: str) -> str:
+    """Say what runs with this variable in its environment, and should have ended."""
+    commands = []
+    for process in marked(name, value):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            commands.append(" ".join(process.cmdline()))
+    return "\n".join(["a program has left something running:", *commands])
 
 
 def mark() -> str:

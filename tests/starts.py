@@ -13,8 +13,8 @@ FIXTURES = {
     "played": "ranks",  # the jobs of twenty drills
     "told": "ranks",  # what ranks of one launch tell
     "heard": "ranks",  # what the programs of the index of errors print
+    "differed": "ranks",  # what ranks with different environments print
     "ssh_server": "ranks",
-    "small_slurm": "ranks",
     "lab": "hosts",
     "known": "hosts",
     "debian": "hosts",
@@ -32,7 +32,7 @@ NAMED = {
     "bookkit/test_recorded.py::test_run_shows_what_is_stored_and_what_was_never_recorded": "build",
     "bookkit/test_record_again.py::test_recording_again_gives_the_same_bytes": "ranks",
     "bookkit/test_run.py::test_after_a_chapter_that_fails_the_others_run_and_the_site_is_built": "build",
-    "bookkit/test_wheel.py": "build",
+    "bookkit/test_wheel.py": "build ranks",
     "faults/test_gpu_memory.py": "ranks",
     "faults/test_machine.py": "ranks",
     "faults/test_matrix.py": "ranks",
@@ -40,6 +40,8 @@ NAMED = {
     "ranklab/test_deadman.py": "ranks",
     "ranklab/test_doctor.py::test_an_all_reduce_that_does_not_come_back_ends_at_the_deadline": "ranks",
     "ranklab/test_doctor.py::test_this_machine_is_ready": "ranks hosts",
+    "ranklab/test_elsewhere.py::test_a_launcher_that_fails_is_told": "ranks",
+    "ranklab/test_elsewhere.py::test_mpi": "ranks",
     "ranklab/test_elsewhere.py::test_ranks_get_gpus_by_the_rules_of_ranks_started_here": "ranks",
     "ranklab/test_forkserver.py::test_a_killed_server_takes_its_ranks_along": "ranks",
     "ranklab/test_forkserver.py::test_a_stopped_server_can_be_ended": "ranks",
@@ -58,6 +60,7 @@ NAMED = {
     "ranklab/test_meter.py::test_torchrun_has_the_same_meter": "ranks",
     "ranklab/test_names.py": "hosts ranks",
     "ranklab/test_progress.py::test_a_slow_start_says_what_it_waits_for": "ranks",
+    "ranklab/test_slurm_desk.py": "hosts ranks",
     "ranklab/test_starting.py": "ranks",
     "ranklab/test_starts_in_trouble.py": "ranks",
     "ranklab/test_torchrun.py::test_a_flag_that_does_not_exist_is_told_in_torchruns_words": "ranks",

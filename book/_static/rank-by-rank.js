@@ -14,18 +14,22 @@ document.addEventListener("DOMContentLoaded", () => {
   }
 });
 
-// On the index of errors: a field that finds the entry of a line from a terminal, whatever numbers and paths it has.
+// On the index of errors, and on the page of variables: a field that finds the entry of a line from a terminal, whatever
+// numbers and paths it has.
 // Without this file the page is the whole list.
 document.addEventListener("DOMContentLoaded", () => {
   const place = document.querySelector("p.rl-find");
   if (!place) return;
+  const variables = place.classList.contains("rl-variables");
+  const noun = variables ? "variable" : "message";
   const plain = (text) => text.toLowerCase().replace(/\s+/g, " ").trim();
   const entries = [...document.querySelectorAll("section > section > section")].map((section) => ({
     section, core: plain(section.querySelector("h3 code").textContent), text: plain(section.textContent),
   }));
   const field = Object.assign(document.createElement("input"), {
-    type: "search", className: "rl-find-line", placeholder: "Paste a line from your terminal", autocomplete: "off",
+    type: "search", className: "rl-find-line", autocomplete: "off",
   });
+  field.placeholder = variables ? "Paste a name, or an export line" : "Paste a line from your terminal";
   field.setAttribute("aria-label", field.placeholder);
   const told = Object.assign(document.createElement("p"), { className: "rl-found" });
   told.setAttribute("role", "status");
@@ -45,7 +49,7 @@ document.addEventListener("DOMContentLoaded", () => {
     place.hidden = Boolean(line);
     for (const group of place.parentElement.querySelectorAll(":scope > section"))
       group.hidden = Boolean(line) && ![...group.children].some((child) => shown.has(child));
-    told.textContent = !line ? "" : shown.size ? `${shown.size} of ${entries.length} messages` :
-      "No message has these words. Leave out numbers, paths and names.";
+    told.textContent = !line ? "" : shown.size ? `${shown.size} of ${entries.length} ${noun}s` :
+      `No ${noun} has these words. Leave out numbers, paths and names.`;
   });
 });

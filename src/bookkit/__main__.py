@@ -1,4 +1,4 @@
-"""The verbs: ``python -m bookkit record | run | normalise | check | mutate | build | chapters``."""
+"""The verbs: ``python -m bookkit record | run | normalise | check | mutate | drift | build | chapters``."""
 
 import argparse
 import signal
@@ -9,6 +9,7 @@ from bookkit import leash
 from bookkit.build import build, staged
 from bookkit.chapters import longest_first, named, strays
 from bookkit.check import check, check_chapters
+from bookkit.drift import drift
 from bookkit.errors import BookError, ChapterError
 from bookkit.execute import Interrupted
 from bookkit.lint import formatted
@@ -94,6 +95,12 @@ def mutate_verb(root, paths, count=COUNT, seed=0):
     return any([mutate(path, root, count, seed) for path in named(root, paths)])
 
 
+def drift_verb(root, paths, torch=""):
+    """Compare chapters with another torch, and write which cells print something else: Does it still hold?"""
+    root = root.resolve()  # the other interpreter is told whole paths
+    console.print(f"Written: {drift(named(root, paths), root, torch, whole=not paths)}")
+
+
 def build_verb(root, paths):
     """Build the site from the stored outputs into _build/book."""
     with staged(root, "book") as source:
@@ -118,6 +125,7 @@ VERBS = {
     "normalise": normalise_verb,
     "check": check_verb,
     "mutate": mutate_verb,
+    "drift": drift_verb,
     "build": build_verb,
     "chapters": chapters_verb,
 }
@@ -135,11 +143,13 @@ def main(arguments=None):
             verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
         if name == "record":
             verb.add_argument("--gpu", action="store_true", help="store the cells alone that need a GPU")
+        if name == "drift":
+            verb.add_argument("--torch", default="", help="its version (default: the newest that pip finds)")
         if name == "mutate":
             verb.add_argument("--count", type=int, default=COUNT, help=f"changes a chapter (default: {COUNT})")
             verb.add_argument("--seed", type=int, default=0, help="another one chooses other changes")
     options = parser.parse_args(arguments)
-    wishes = {name: getattr(options, name) for name in ("gpu", "count", "seed") if name in options}
+    wishes = {name: getattr(options, name) for name in ("gpu", "count", "seed", "torch") if name in options}
     try:
         return int(VERBS[options.verb](options.root, getattr(options, "paths", []), **wishes) or 0)
     except ChapterError as error:

@@ -16,6 +16,7 @@ from bookkit.normalise import normalise
 from bookkit.notebook import read, write
 from bookkit.progress import progress
 from bookkit.recorded import shown
+from bookkit.website.finish import finish
 
 BUILD = "_build"
 # What Sphinx leaves beside the pages for its own next run, or for its author.
@@ -72,6 +73,7 @@ def build(source):
     (work / "_build" / "html").rename(html)
     shutil.rmtree(work)
     _unpublish(html)
+    finish(html, Path(source), place.parent / "kept")
     return html / "index.html"
 
 

@@ -15,8 +15,15 @@ OLDEST = (3, 11)
 REQUIREMENTS = "requirements.txt"
 WANTED = (REQUIREMENTS, "pyproject.toml")
 STAMP = "ranklab-stamp"
+ADDED = "ranklab-added"  # beside the stamp: which further files of requirements are installed, and of what content
 # Packages whose module has another name than theirs with an underscore for each hyphen.
-MODULES = {"scikit-learn": "sklearn", "PyYAML": "yaml", "pytest-xdist": "xdist"}
+MODULES = {
+    "scikit-learn": "sklearn",
+    "PyYAML": "yaml",
+    "pytest-xdist": "xdist",
+    "beautifulsoup4": "bs4",
+    "pillow": "PIL",
+}
 # Where these are missing, their tests are skipped or the verb itself says so.
 DISPENSABLE = {"playwright", "ruff", "mypy"}
 # What an existing interpreter is asked: its version, and which of these modules it lacks. Any Python can read it.
@@ -34,9 +41,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="environment.py", description=__doc__.splitlines()[0])
     parser.add_argument("folder", help="where the environment is or shall be")
     parser.add_argument("--existing", action="store_true", help="use it as it is, install nothing")
+    parser.add_argument("--add", action="append", default=[], metavar="FILE", help="install what FILE pins, too")
     options = parser.parse_args(arguments)
     try:
-        return check_existing(options.folder) if options.existing else refresh(options.folder)
+        if options.existing:
+            return check_existing(options.folder, options.add)
+        return refresh(options.folder) or add(options.folder, options.add)
     except KeyboardInterrupt:
         return refuse("Stopped. The next make begins again.", 130)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -83,12 +93,36 @@ def refresh(folder):
     return 0
 
 
-def check_existing(folder):
-    """Say whether ``folder`` can be used as it is; never install into it."""
+def add(folder, files):
+    """Bring further files of requirements into an environment that is up to date; what was added once stays.
+
+    A file is installed together with requirements.txt, so that it cannot move what is pinned there.
+    """
+    for name in files:
+        if not os.path.exists(name):
+            return refuse(f"There is no {name} here")
+    note = os.path.join(folder, ADDED)
+    there = {name: digest for name, digest in map(str.split, read(note).splitlines()) if os.path.exists(name)}
+    wanted = {name: hashlib.sha256(read(name).encode()).hexdigest() for name in [*there, *files]}
+    if wanted == there:
+        return 0
+    print("Adding to {} what {} asks for".format(folder, " and ".join(sorted(wanted))))
+    sys.stdout.flush()
+    what = [word for name in [REQUIREMENTS, *sorted(wanted)] for word in ("-r", name)]
+    status = pip_install(python_of(folder), what)
+    if not status:
+        with open(note, "w") as file:
+            file.writelines("{} {}\n".format(*entry) for entry in sorted(wanted.items()))
+    return status
+
+
+def check_existing(folder, files=()):
+    """Say whether ``folder`` can be used as it is, with what further files of requirements ask for; install nothing."""
     python = python_of(folder)
     if not os.path.exists(python):
         return refuse(f"VENV={folder} holds no bin/python: name the folder of a virtual environment")
-    packages = {MODULES.get(name, name.replace("-", "_")): name for name in requirements()}
+    asked = [REQUIREMENTS, *files]
+    packages = {MODULES.get(name, name.replace("-", "_")): name for file in asked for name in requirements(file)}
     try:
         answer = subprocess.check_output([python, "-c", PROBE, *packages], universal_newlines=True)
         version, missing = answer.split("\n")[:2]
@@ -105,15 +139,15 @@ def check_existing(folder):
     if set(lacking) - DISPENSABLE:
         return refuse(
             "VENV={} lacks {}: `{} -m pip install -r {}` adds them (and puts torch at {})".format(
-                folder, ", ".join(lacking), python, REQUIREMENTS, requirements()["torch"]
+                folder, ", ".join(lacking), python, " -r ".join(asked), requirements()["torch"]
             )
         )
     return 0
 
 
-def requirements():
-    """The packages that requirements.txt asks for, as ``{name: version}``."""
-    return dict(re.findall(r"^([\w-]+)==(\S+)", read(REQUIREMENTS), re.M))
+def requirements(file=REQUIREMENTS):
+    """The packages that a file of requirements asks for, as ``{name: version}``."""
+    return dict(re.findall(r"^([\w-]+)==(\S+)", read(file), re.M))
 
 
 def fingerprint():

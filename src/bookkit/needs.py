@@ -1,12 +1,13 @@
 """What a chapter needs: an environment in which it prints the same everywhere, and for some cells more than a computer.
 
-A cell with a tag of ``NEEDS`` asks for a program, hosts or a GPU, and is compared where this machine has it. Elsewhere
+A cell with a tag of ``NEEDS`` asks for a program, a package, hosts or a GPU, and is compared where this machine has it.
+Elsewhere
 
-* a cell that runs everywhere says in a sentence what lacks, or does nothing (programs, hosts);
+* a cell that runs everywhere says in a sentence what lacks, or does nothing (programs, packages, hosts);
 * a cell that is *kept* is not executed and shows what was stored where it could be (a GPU).
 
-Which programs there are stands in ``ranklab.programs``. The module is also a plugin that tells nbval all of this:
-``pytest -p bookkit.needs --nbval``.
+Which programs there are stands in ``ranklab.programs``, and which packages in ``ranklab.packages``. The module is also
+a plugin that tells nbval all of this: ``pytest -p bookkit.needs --nbval``.
 """
 
 import functools
@@ -19,12 +20,15 @@ import pytest
 
 from bookkit.machine import places
 from bookkit.notebook import code_cells, read, tags
+from ranklab.packages import OPTIONAL, absent
 from ranklab.programs import PROGRAMS, lacking
 from ranklab.system import seen
 from ranklab.system.gpus import visible_gpus
 
 NEEDS_HOSTS = "needs-hosts"
+NEEDS_SLURM = "needs-slurm"
 NEEDS_GPU = "needs-gpu"
+NEEDS_FRAMEWORKS = "needs-frameworks"
 REPEATABLE = {
     "IPP_NONINTERACTIVE": "1",  # ipyparallel then prints in the order of ranks, not of arrival
     "PYTHONHASHSEED": "0",
@@ -70,6 +74,10 @@ def _no_hosts():
     return "" if can_make_hosts() else "makes no hosts (`make doctor` says why)"
 
 
+def _no_slurm():
+    return _no_program(NEEDS_SLURM) or _no_hosts()  # it runs on hosts
+
+
 @functools.cache
 def no_gpu():
     """Why cells that need a GPU are not run here, as the end of "This machine …"; "" where they are."""
@@ -81,6 +89,12 @@ def no_gpu():
 def _no_program(tag):
     found = [program for program in lacking() if program.tag == tag]
     return " and ".join(f"has no {program.name} (sudo apt install {program.package})" for program in found)
+
+
+def _no_package(tag):
+    found = absent(tag)
+    names = " and ".join(package.name for package in found)
+    return f"has no {names} (make environment {found[0].wish})" if found else ""
 
 
 @dataclass(frozen=True)
@@ -97,7 +111,8 @@ class Need:
 
 
 NEEDS = {program.tag: Need(functools.partial(_no_program, program.tag)) for program in PROGRAMS if program.tag}
-NEEDS |= {NEEDS_HOSTS: Need(_no_hosts), NEEDS_GPU: Need(no_gpu, kept=True)}
+NEEDS |= {tag: Need(functools.partial(_no_package, tag)) for tag in dict.fromkeys(each.tag for each in OPTIONAL)}
+NEEDS |= {NEEDS_HOSTS: Need(_no_hosts), NEEDS_SLURM: Need(_no_slurm), NEEDS_GPU: Need(no_gpu, kept=True)}
 
 
 def lack(tag):

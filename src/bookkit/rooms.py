@@ -26,8 +26,8 @@ ROOMS = {
 # Modules beside the folders, by room.
 FILES = {
     "ranklab": {"__init__", "__main__"},
-    "notebook": {"world", "starting", "magics", "doctor", "doctor_gpus", "measured"},
-    "data": {"layout", "errors", "palette", "live", "outcome", "state", "programs", "finding"},
+    "notebook": {"world", "starting", "magics", "doctor", "doctor_gpus", "demo", "measured"},
+    "data": {"layout", "errors", "palette", "live", "outcome", "state", "programs", "packages", "finding"},
 }
 
 

@@ -8,7 +8,7 @@ import re
 from bookkit import leaks, voice  # noqa: F401 - the rules of voice enter the table when it is imported
 from bookkit.chapter import texts
 from bookkit.execute import EXPECTED_ERROR
-from bookkit.needs import NEEDS, NEEDS_GPU, NEEDS_HOSTS
+from bookkit.needs import NEEDS, NEEDS_FRAMEWORKS, NEEDS_GPU, NEEDS_HOSTS, NEEDS_SLURM
 from bookkit.normalise import HIDDEN, MEASURED
 from bookkit.notebook import cell_name, tags
 from bookkit.recorded import unrecorded
@@ -163,11 +163,30 @@ def measured(chapter):
 @rule("needs-hosts", "let lab be the hosts, or None where there are none, and ask `if lab:` before they are used")
 def needs_hosts(chapter):
     """The chapter runs to its end where the machine can make no hosts, so it has to know whether there are any."""
+    yield from _unasked(chapter, NEEDS_HOSTS, "lab")
+
+
+@rule("needs-slurm", "let slurm be a Slurm, or None where there is none, and ask `if slurm:` before it is used")
+def needs_slurm(chapter):
+    """The chapter runs to its end where there is no Slurm."""
+    yield from _unasked(chapter, NEEDS_SLURM, "slurm")
+
+
+@rule(
+    "needs-frameworks",
+    'let frameworks be `not without("needs-frameworks")` of ranklab.packages, and ask `if frameworks:` before use',
+)
+def needs_frameworks(chapter):
+    """The chapter runs to its end where the packages are not installed."""
+    yield from _unasked(chapter, NEEDS_FRAMEWORKS, "frameworks")
+
+
+def _unasked(chapter, tag, name):
     asked = False
     for index, _, cell in chapter.code:
-        asked = asked or bool(re.search(r"^\s*lab = ", cell.source, re.M))
-        if NEEDS_HOSTS in tags(cell) and not asked:
-            yield index, f"it is tagged {NEEDS_HOSTS}, and no cell so far has made lab"
+        asked = asked or bool(re.search(rf"^\s*(?:\w+ = )*{name} = ", cell.source, re.M))
+        if tag in tags(cell) and not asked:
+            yield index, f"it is tagged {tag}, and no cell so far has made {name}"
 
 
 @rule("program", "tag the cell, and ask missing() of ranklab.programs, here or above, before the program runs")
@@ -177,8 +196,8 @@ def program(chapter):
     for index, _, cell in chapter.code:
         above += cell.source
         for known in PROGRAMS:
-            if known.tag in ("", NEEDS_HOSTS):
-                continue  # hosts have a rule of their own
+            if known.tag in ("", NEEDS_HOSTS, NEEDS_SLURM):
+                continue  # hosts and a Slurm have rules of their own
             runs = re.search(RUNS.format(known.name), cell.source, re.M)
             if runs and known.tag not in tags(cell):
                 yield index, f"it runs {known.name} and is not tagged {known.tag}"

@@ -1,4 +1,4 @@
-"""``python -m ranklab doctor [--json]``: is this machine ready for the book?"""
+"""``python -m ranklab doctor [--json]``: is this machine ready? ``python -m ranklab demo``: what is a hang like?"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import json
 import sys
 
+from .demo import demo
 from .doctor import examine
 from .finding import OK, PROBLEM, Finding
 
@@ -22,11 +23,14 @@ def main(arguments: list[str] | None = None) -> int:
     Returns:
         Exit status: 1 where a chapter would fail on this machine.
     """
-    parser = argparse.ArgumentParser(prog="python -m ranklab", description="Is this machine ready for the book?")
+    parser = argparse.ArgumentParser(prog="python -m ranklab", description="Ranks of PyTorch in a notebook.")
     commands = parser.add_subparsers(dest="command", required=True)
     doctor = commands.add_parser("doctor", help="look at this machine; exit status 1 where a chapter would fail")
     doctor.add_argument("--json", action="store_true", help="print the findings as JSON")
+    commands.add_parser("demo", help="half a minute in this terminal: four ranks, a sum, a hang and its report")
     options = parser.parse_args(arguments)
+    if options.command == "demo":
+        return demo()
     if not options.json and sys.stderr.isatty():
         print("Looking at this machine, half a minute, longer where others take its processors …", file=sys.stderr)
     findings = examine()

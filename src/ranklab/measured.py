@@ -31,7 +31,7 @@ def measured(claim: bool, sentence: str) -> None:
 
     Used in every chapter that measures, first in *why-distribute*::
 
-        ranklab.measured(slow > 2 * fast, "four small messages take twice as long as a large one")
+        ranklab.measured(slow > 2 * fast, "four messages take twice as long as one")
     """
     if "RANK" in os.environ:
         raise WorldError("The notebook judges what was measured: pull the times, and call ranklab.measured there.")

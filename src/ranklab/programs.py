@@ -34,6 +34,7 @@ class Program:
 
 
 HOSTS = "nodes are no hosts of their own, and what shows hosts does nothing"
+SLURM = "there is no Slurm, and cells that use it do nothing"
 PROGRAMS = (
     Program("ip", "iproute2", HOSTS, "needs-hosts"),
     Program("tc", "iproute2", HOSTS, "needs-hosts"),
@@ -42,6 +43,10 @@ PROGRAMS = (
     Program("mount", "mount", HOSTS, "needs-hosts", everywhere=True),
     Program("env", "coreutils", HOSTS, "needs-hosts", everywhere=True),
     Program("ping", "iputils-ping", "cells that ping a host do nothing", "needs-ping"),
+    Program("slurmctld", "slurmctld", SLURM, "needs-slurm"),
+    Program("slurmd", "slurmd", SLURM, "needs-slurm"),
+    Program("srun", "slurm-client", SLURM, "needs-slurm"),
+    Program("munged", "munge", SLURM, "needs-slurm"),
     Program(
         *("chromium", "chromium", "the tests of the built pages are skipped"),
         others=("chromium-browser", "google-chrome", "google-chrome-stable"),

@@ -49,6 +49,50 @@ def test_a_fresh_environment_is_left_alone(wanted, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.fixture
+def added(wanted, monkeypatch):
+    """A fresh environment, and a file that can be added; returns the list of what pip was asked for."""
+    asked = []
+    monkeypatch.setattr(environment, "pip_install", lambda python, what: asked.append(what) or 0)
+    (wanted / "env" / "bin").mkdir(parents=True)
+    (wanted / "env" / "bin" / "python").touch()
+    (wanted / "env" / environment.STAMP).write_text(environment.fingerprint())
+    (wanted / "further.txt").write_text("one==1\n")
+    return asked
+
+
+BOTH = ["-r", environment.REQUIREMENTS, "-r", "further.txt"]
+
+
+def test_a_further_file_is_installed_once_with_the_first_beside_it(added):
+    for _ in range(2):
+        assert environment.main(["env", "--add", "further.txt"]) == 0
+    assert added == [BOTH]
+
+
+def test_what_was_added_stays_and_follows_its_file(wanted, added):
+    environment.main(["env", "--add", "further.txt"])
+    environment.main(["env"])
+    assert added == [BOTH]
+    (wanted / "further.txt").write_text("one==2\n")
+    environment.main(["env"])
+    assert added == [BOTH, BOTH]
+    (wanted / "further.txt").unlink()
+    assert environment.main(["env"]) == 0
+    assert added == [BOTH, BOTH]
+
+
+def test_what_pip_could_not_add_is_asked_for_again(added, monkeypatch):
+    monkeypatch.setattr(environment, "pip_install", lambda python, what: 1)
+    assert environment.main(["env", "--add", "further.txt"]) == 1
+    assert not os.path.exists(os.path.join("env", environment.ADDED))
+
+
+def test_a_file_that_is_not_there_gets_a_sentence(added, capsys):
+    assert environment.main(["env", "--add", "nowhere.txt"]) == 1
+    assert capsys.readouterr().err == "There is no nowhere.txt here\n"
+
+
 @pytest.mark.parametrize("name", environment.WANTED)
 def test_a_changed_wish_makes_it_stale(wanted, name):
     before = environment.fingerprint()
@@ -128,6 +172,14 @@ def test_an_environment_without_the_packages_gets_their_names_and_the_command(tm
     sentence = capsys.readouterr().err
     assert sentence.startswith(f"VENV={folder} lacks torch, ipyparallel, ")
     assert f"`{folder}/bin/python -m pip install -r requirements.txt` adds them (and puts torch at 2." in sentence
+
+
+def test_an_existing_environment_that_lacks_what_is_added_gets_the_command(existing, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    folder = existing("#!/bin/sh\necho 3.12\necho accelerate\n")
+    assert environment.main(["--existing", "--add", "requirements-frameworks.txt", folder]) == 1
+    asked = "pip install -r requirements.txt -r requirements-frameworks.txt"
+    assert f"lacks accelerate: `{folder}/bin/python -m {asked}` adds them" in capsys.readouterr().err
 
 
 def test_what_the_verbs_do_without_may_be_missing(existing, monkeypatch, capsys):

@@ -54,6 +54,12 @@ def test_one_chapter_is_compared_without_the_tests():
     assert commands.count("bookkit chapters meeting-up") == 2
 
 
+def test_the_frameworks_are_installed_when_they_are_asked_for():
+    assert "--add" not in typed("environment")
+    assert "--add" not in typed("environment", "FRAMEWORKS=0")
+    assert " --add requirements-frameworks.txt " in typed("environment", "FRAMEWORKS=1")
+
+
 @pytest.mark.parametrize("verb", ["run", "record", "check"])
 def test_a_verb_takes_a_chapter(verb):
     assert f"bookkit {verb} meeting-up\n" in typed(verb, "CH=meeting-up")

@@ -11,6 +11,7 @@ import pytest
 import ranklab
 from bookkit import needs
 from bookkit.notebook import write
+from ranklab import packages
 
 
 @pytest.fixture
@@ -40,6 +41,17 @@ def test_a_cell_that_needs_a_program_is_compared_where_it_is(make, programs, can
     items = [SimpleNamespace(cell=make.code("1", metadata={"tags": ["needs-ping"]}), options={"check": True})]
     needs.pytest_collection_modifyitems(items)
     assert items[0].options["check"] is can
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_cell_that_needs_packages_is_compared_where_they_are(book, make, monkeypatch, there):
+    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: name if there else None)
+    items = [SimpleNamespace(cell=make.code("1", metadata={"tags": ["needs-frameworks"]}), options={"check": True})]
+    needs.pytest_collection_modifyitems(items)
+    assert items[0].options["check"] is there
+    needing = book.run("needing", "1", tags=["needs-frameworks"])
+    lack = "has no accelerate and lightning and transformers (make environment FRAMEWORKS=1)"
+    assert needs.unmet([needing]) == ({} if there else {lack: [needing]})
 
 
 def test_what_a_machine_lacks_is_told_with_the_chapters_that_want_it(book, hosts, programs):

@@ -229,17 +229,25 @@ def test_measured(findings):
     assert "measured" not in findings(tag(3, "needs-gpu"))
 
 
-def test_needs_hosts(findings):
+@pytest.mark.parametrize(
+    ("need", "unasked", "asked"),
+    [
+        ("hosts", "x = 1", ["lab = world.hosts"]),
+        ("slurm", "slurm.run('sinfo')", ["slurm = Slurm(lab)", "lab = slurm = None"]),
+        ("frameworks", "import accelerate", ['frameworks = not without("needs-frameworks")']),
+    ],
+)
+def test_a_cell_that_needs_something_stands_below_one_that_asks_for_it(findings, need, unasked, asked):
     def tag(source):
         def change(notebook):
             notebook.cells[1].source = source
-            notebook.cells[2].metadata.tags = ["needs-hosts"]
+            notebook.cells[2].metadata.tags = [f"needs-{need}"]
 
         return change
 
-    (finding,) = findings(tag("x = 1"))["needs-hosts"]
+    (finding,) = findings(tag(unasked))[f"needs-{need}"]
     assert "cell [2]" in finding.place
-    assert findings(tag("lab = world.hosts")) == {}
+    assert all(findings(tag(source)) == {} for source in asked)
 
 
 def test_program(findings):

@@ -65,7 +65,11 @@ return [r for r in range(length) if counts[r] > 1], [r for r in range(length) if
             "With 2 ranks and the rows [0, 1, 2] and [2, 3] of 6: rank 0: your lists are [] and [3, 4, 5], "
             "expected [2] and [4, 5]. These are the rows of this rank alone",
         ),
-        ("twice.tolist(), never", "never.tolist(), twice", "The two lists have changed places."),
+        (
+            "twice.tolist(), never",
+            "never.tolist(), twice",
+            "Give first the rows read more than once, then those never read.",
+        ),
         (
             "dist.all_reduce(counts)",
             "dist.all_reduce(counts, dist.ReduceOp.MAX)",

@@ -55,17 +55,23 @@ return bool(wish) or left < 60
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [
-        ("return asked or seconds_left < 60", "SIGTERM on rank 0: rank 1 stays, and should leave. It looked at itself"),
-        (changed(LEAVE, "dist.all_reduce(leave)", "dist.broadcast(leave, src=0)"), "SIGTERM on rank 1: rank 0 stays"),
+        (
+            "return asked or seconds_left < 60",
+            "SIGTERM on rank 0: rank 1: it stays, and should leave. It looked at itself",
+        ),
+        (
+            changed(LEAVE, "dist.all_reduce(leave)", "dist.broadcast(leave, src=0)"),
+            "SIGTERM on rank 1: rank 0: it stays",
+        ),
         (
             changed(LEAVE, "all_reduce(leave)", "all_reduce(leave, dist.ReduceOp.MIN)"),
-            "SIGTERM on rank 0: rank 0 stays",
+            "SIGTERM on rank 0: rank 0: it stays",
         ),
         (changed(LEAVE, " or seconds_left < 60", ""), "Another rank's clock has less than 60 seconds."),
-        (changed(LEAVE, "asked or ", ""), "SIGTERM on rank 0: rank 0 stays, and should leave. It was asked itself"),
-        (changed(LEAVE, "< 60", "<= 60"), "60 seconds left on rank 0: rank 0 leaves, and should stay."),
+        (changed(LEAVE, "asked or ", ""), "SIGTERM on rank 0: rank 0: it stays, and should leave. It was asked itself"),
+        (changed(LEAVE, "< 60", "<= 60"), "60 seconds left on rank 0: rank 0: it leaves, and should stay."),
         (changed(LEAVE, "> 0", "== 1"), "All ranks have a reason: a sum of ones is the number of ranks, not 1."),
-        (changed(LEAVE, "return ", "result = "), "rank 0 returned nothing (None); True or False is expected."),
+        (changed(LEAVE, "return ", "result = "), "rank 0: it returned nothing (None); True or False is expected."),
         ("if asked:\n    return True\n" + LEAVE.strip(), "waits in all_reduce for rank 0"),
     ],
 )

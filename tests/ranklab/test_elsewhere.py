@@ -1,6 +1,5 @@
 """Ranks that ipyparallel's own launchers start: the launcher's number is the rank, the hosts make the nodes."""
 
-import contextlib
 import getpass
 import os
 import shutil
@@ -11,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import slurm
+from elsewhere import asked
 from support import eventually
 
 import ranklab
@@ -65,59 +64,6 @@ def test_a_bad_request_gets_one_sentence(arguments, sentence):
     with pytest.raises(WorldError) as caught:
         ranklab.start(**({"size": 2} | arguments))
     assert sentence in str(caught.value)
-
-
-def who() -> dict[str, str]:
-    import os
-
-    names = (
-        "RANK",
-        "LOCAL_RANK",
-        "GROUP_RANK",
-        "WORLD_SIZE",
-        "SLURM_PROCID",
-        "OMPI_COMM_WORLD_RANK",
-        "RANKLAB_SSH_RANK",
-    )
-    return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def total() -> float:
-    import torch
-    import torch.distributed as dist
-
-    dist.init_process_group()
-    ones = torch.ones(1)
-    dist.all_reduce(ones)
-    return ones.item()
-
-
-def stay_away() -> None:
-    import torch
-    import torch.distributed as dist
-
-    if dist.get_rank() != 1:
-        dist.all_reduce(torch.ones(1))
-
-
-# Sent by value, as functions of a notebook are: on another computer there is no such module to import.
-for function in (who, total, stay_away):
-    function.__module__ = "__main__"
-
-
-def asked(world, own_name: str) -> None:
-    """Ask a world of three ranks what every launcher has to make true, and stop it."""
-    with world:
-        told, problem = world._call(who, timeout=60)
-        assert problem == ""
-        assert [entry["RANK"] for entry in told] == ["0", "1", "2"]
-        assert [entry[own_name] for entry in told] == ["0", "1", "2"]
-        assert {entry["WORLD_SIZE"] for entry in told} == {"3"}
-        assert world._call(total, timeout=60) == ([3.0] * 3, "")
-        _, problem = world._call(stay_away, timeout=2)
-        assert "ranks 0, 2" in problem
-        assert world.processes.alive() == [0, 1, 2]
-    assert not world.processes.home.exists()
 
 
 @pytest.mark.skipif(shutil.which("mpiexec") is None, reason="mpiexec is not installed (Debian: openmpi-bin)")
@@ -239,57 +185,6 @@ def ssh_server(tmp_path):
 def test_ssh(ssh_server):
     # One computer under two names: the ranks count as one node, because they are.
     asked(ranklab.start(engines="ssh", hosts={"localhost": 2, "127.0.0.1": 1}, options=ssh_server), "RANKLAB_SSH_RANK")
-
-
-@pytest.fixture
-def small_slurm(tmp_path, monkeypatch):
-    """A Slurm of our own with one node on the loopback interface."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    ports = [entry.getsockname()[1] for entry in sockets]
-    for entry in sockets:
-        entry.close()
-    user = getpass.getuser()
-    munged = slurm.configure(
-        tmp_path,
-        ["computer1"],
-        [
-            f"SlurmctldHost={socket.gethostname()}(127.0.0.1)",
-            f"SlurmctldPort={ports[0]}",
-            f"SlurmUser={user}",
-            f"SlurmdUser={user}",
-            f"NodeName=computer1 NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={ports[1]} "
-            "CPUs=4 RealMemory=1000",
-        ],
-    )
-    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
-    monkeypatch.setenv("PATH", os.environ["PATH"] + ":/usr/sbin")
-    daemons = [
-        subprocess.Popen(munged),
-        subprocess.Popen(["slurmctld", "-D"], stderr=subprocess.DEVNULL),
-        subprocess.Popen(["slurmd", "-D", "-N", "computer1"], stderr=subprocess.DEVNULL),
-    ]
-    ask = {"args": ["srun", "true"], "stderr": subprocess.DEVNULL, "timeout": 60}
-    assert eventually(lambda: subprocess.run(**ask).returncode == 0), (tmp_path / "controller.log").read_text()
-    yield
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        subprocess.run(["scontrol", "shutdown"], timeout=10)
-    for daemon in reversed(daemons):
-        daemon.terminate()
-        try:
-            daemon.wait(3)
-        except subprocess.TimeoutExpired:  # slurmd waits for a controller that has gone
-            daemon.kill()
-            daemon.wait()
-
-
-@pytest.mark.skipif(bool(slurm.WHY_NOT), reason=slurm.WHY_NOT)
-def test_slurm(small_slurm, tmp_path):
-    template = (
-        "#!/bin/sh\n#SBATCH --job-name=ranks --ntasks={n} --export=ALL --chdir=" + str(tmp_path) + "\n"
-        "#SBATCH --output=" + str(tmp_path / "job.log") + "\n"
-        "srun {program_and_args}\n"
-    )
-    asked(ranklab.start(3, engines="slurm", options={"batch_template": template}), "SLURM_PROCID")
 
 
 class Told:

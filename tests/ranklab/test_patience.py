@@ -1,6 +1,7 @@
 """Waiting that knows the load: seconds count where the rank could have answered, and only then."""
 
 import concurrent.futures
+import math
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import time
 
 import psutil
 import pytest
+from support import eventually
 
 from ranklab.cells import asking, deadlines, waiting
 from ranklab.cells.deadlines import less_what_others_take, on_the_wall, while_ranks_could
@@ -227,6 +229,8 @@ class Late(concurrent.futures.Future):
 class Elsewhere:
     """Processes of a world that always answers."""
 
+    size = 4
+
     def pid(self, rank):
         return os.getpid()
 
@@ -263,13 +267,43 @@ def test_a_grader_ends_an_answer_that_had_its_time():
 )
 def test_an_ordinary_cell_is_not_hung_because_others_take_the_processors(monkeypatch, others, deadline, reason):
     monkeypatch.setattr(load, "taken_by_others", lambda since, until: others)
+    monkeypatch.setattr(load, "_ready", lambda: 10 * others * os.cpu_count())
     assert waiting.wait_for(Elsewhere(), {0: Late(1.5)}, 0.5, Live(), Presses(), deadline) == reason
 
 
 def test_an_ordinary_cell_that_hangs_ends_however_busy_the_machine_is(monkeypatch):
     monkeypatch.setattr(load, "taken_by_others", lambda since, until: 1.0)
+    monkeypatch.setattr(load, "_ready", lambda: math.inf)
     monkeypatch.setattr(deadlines, "FAIR_CEILING", 1.0)
     assert waiting.wait_for(Elsewhere(), {0: never()}, 0.5, Live(), Presses(), less_what_others_take) == "deadline"
+
+
+def test_a_hang_is_told_while_others_take_all_that_it_leaves(monkeypatch):
+    monkeypatch.setattr(load, "taken_by_others", lambda since, until: 1.0)
+    monkeypatch.setattr(load, "_ready", lambda: 3)  # which would leave a part to four ranks, if they asked
+    began = time.monotonic()
+    assert waiting.wait_for(Elsewhere(), {0: never()}, 0.5, Live(), Presses(), less_what_others_take) == "deadline"
+    assert time.monotonic() - began >= 0.5 / min(1.0, os.cpu_count() / (3 + Elsewhere.size))
+
+
+def test_those_that_are_ready_to_run_are_counted():
+    def ready():
+        crowd = load.Crowd()
+        for _ in range(20):
+            crowd.look()
+            time.sleep(0.05)
+        return crowd.share(1)
+
+    assert load.Crowd().share(1) == 1.0
+    assert load.Crowd().share(3 * os.cpu_count()) == pytest.approx(1 / 3)
+    burn = [sys.executable, "-c", "while True: pass"]
+    burners = [subprocess.Popen(burn) for _ in range(3 * os.cpu_count())]
+    try:
+        assert eventually(lambda: ready() < 0.4)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
 
 
 @pytest.mark.parametrize(("starved", "reason"), [(True, "finished"), (False, "trouble")])

@@ -54,13 +54,15 @@ def test_a_program_of_no_table_is_a_mistake_of_the_author(machine):
 
 def test_continuous_integration_gets_the_packages_the_names_and_the_tags(machine):
     asked = [sys.executable, programs.__file__]
+    slurm = ["slurmctld", "slurmd", "slurm-client", "munge"]
     packages = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-    assert packages == ["iproute2", "util-linux", "mount", "coreutils", "iputils-ping", "chromium"]
+    assert packages == ["iproute2", "util-linux", "mount", "coreutils", "iputils-ping", *slurm, "chromium"]
     names = subprocess.run([*asked, "--names"], capture_output=True, text=True, check=True).stdout.split()
     assert {"ip", "tc", "ping", "google-chrome"} <= set(names)
     assert not {"env", "mount", "unshare"} & set(names)  # the shell itself would miss them
     tags = subprocess.run([*asked, "--tags"], capture_output=True, text=True, check=True).stdout.split()
-    assert tags == ["needs-hosts", "needs-ping"]  # a GPU is no program: without one nothing can be installed
+    # A GPU is no program: without one nothing can be installed.
+    assert tags == ["needs-hosts", "needs-ping", "needs-slurm"]
 
 
 @pytest.mark.parametrize("name", ["README.md", "book/setup.md"])

@@ -43,7 +43,7 @@ def lab():
         yield lab
 
 
-def launch(lab, folder, fault="pass", when=lambda: None, timeout=60.0):
+def launch(lab, folder, fault="pass", when=lambda: None, timeout=300.0):
     """Run two ranks on one host and one on the other; return the run, its panel and the seconds since the fault."""
     struck = []
 

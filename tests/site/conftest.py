@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
 QUIET = [
     "--disable-gpu",
     "--disable-quic",
@@ -21,6 +22,14 @@ QUIET = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+
+def pytest_collection_modifyitems(items):
+    """Let the tests of a page run in one worker, which opens it once; other tests stay with their file."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            page = getattr(item, "callspec", None) and item.callspec.params.get("name")
+            item.add_marker(pytest.mark.xdist_group(page if str(page).endswith(".html") else item.path.stem))
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +51,7 @@ def built():
         ROOT / "_config.yml",
         ROOT / "_toc.yml",
         *(p for p in (ROOT / "book").rglob("*") if p.is_file()),
-        *(ROOT / "src" / "bookkit").glob("*.py"),
+        *(ROOT / "src" / "bookkit").rglob("*.py"),
     ]
     if not index.exists() or index.stat().st_mtime < max(p.stat().st_mtime for p in sources):
         path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
@@ -100,9 +109,22 @@ class Visit:
         )
 
 
-def open_page(context, site, name):
-    """Open a page of the site in a context without a network, and note what it does from the first request on."""
+# A reader who has asked a page for all its outputs (ask.js): what tests look at is there.
+ALL_SHOWN = "try { localStorage.setItem('rank-by-rank.ask:' + location.pathname, '{\"all\": true}'); } catch {}"
+
+
+def open_page(context, site, name, asking=False):
+    """Open a page of the site in a context without a network, and note what it does from the first request on.
+
+    Args:
+        context: the browser's.
+        site: the folder of the pages.
+        name: the page, with a query where there is one.
+        asking: leave its questions unanswered, so that the outputs below them wait.
+    """
     context.set_offline(True)
+    if not asking:
+        context.add_init_script(ALL_SHOWN)
     context.set_default_timeout(10_000)
     seen = Visit(context.new_page())
     seen.page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)
@@ -120,21 +142,22 @@ def visit(chromium, site):
     """Open a page for a test that uses it: ``visit("book/index.html", width=390)``."""
     contexts = []
 
-    def open_alone(name, width=1280, height=900):
+    def open_alone(name, width=1280, height=900, asking=False, **wishes):
         viewport = {"width": width, "height": height}
-        contexts.append(chromium.new_context(viewport=viewport, color_scheme="light", reduced_motion="reduce"))
-        return open_page(contexts[-1], site, name)
+        options = {"color_scheme": "light", "reduced_motion": "reduce"} | wishes
+        contexts.append(chromium.new_context(viewport=viewport, **options))
+        return open_page(contexts[-1], site, name, asking)
 
     yield open_alone
     for context in contexts:
         context.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def look(chromium, site):
     """Show a page to a test that only looks: ``look("book/index.html", theme="dark", width=390)``.
 
-    Each page is opened once in each theme, with all its solutions; tests share it.
+    Each page is opened once in each theme, with all its solutions; the tests of a worker share it.
     """
     contexts = {theme: chromium.new_context(color_scheme=theme, reduced_motion="reduce") for theme in ("light", "dark")}
     opened = {}
@@ -142,7 +165,7 @@ def look(chromium, site):
     def show(name, theme="light", width=1280, height=900):
         if (name, theme) not in opened:
             opened[name, theme] = open_page(contexts[theme], site, name)
-            for title in opened[name, theme].page.locator("div.solution.toggle > p.admonition-title").all():
+            for title in opened[name, theme].page.locator("details.solution > summary").all():
                 title.click()
         opened[name, theme].page.set_viewport_size({"width": width, "height": height})
         return opened[name, theme]

@@ -1,5 +1,6 @@
 """The panels printed in Markdown pages are the ones ranklab makes, byte for byte."""
 
+import json
 import os
 from pathlib import Path
 
@@ -49,3 +50,13 @@ def test_a_specimen_is_what_the_panel_makes(page, number, outcome):
         path.write_text(begin.join(pieces), encoding="utf-8")
         stored = wanted
     assert stored == wanted, "the panel has changed: UPDATE_SPECIMENS=1 pytest tests/site/test_specimens.py"
+
+
+def test_the_hang_on_the_first_page_is_the_one_that_a_chapter_stores():
+    stored = json.loads((BOOK / "ranks" / "your-first-ranks.ipynb").read_text(encoding="utf-8"))
+    outputs = [output for cell in stored["cells"] for output in cell.get("outputs", [])]
+    panels = ["".join(output.get("data", {}).get("text/html", "")).strip() for output in outputs]
+    page = (BOOK / "index.md").read_text(encoding="utf-8")
+    shown = page.split('<div class="rl-specimen rl-stored">\n')[1].split("\n</div>\n", 1)[0]
+    assert "waits in all_reduce" in shown
+    assert shown in panels, "copy the panel of the chapter's hang anew"

@@ -8,6 +8,7 @@ All ranks call each of them, at the same place of the program. What comes back i
 import hashlib
 from collections import Counter
 
+import numpy
 import torch
 import torch.distributed as dist
 
@@ -20,11 +21,15 @@ def from_all(thing):
 
 
 def fingerprint(thing):
-    """Sixteen characters that stand for a value; for a tensor they stand for its bits, so NaN equals NaN."""
+    """Sixteen characters for a value: all bits of a tensor or an array, so NaN equals NaN; of other things the repr."""
     bits = b""
     if isinstance(thing, torch.Tensor):
         bits = thing.detach().cpu().flatten().view(torch.uint8).numpy().tobytes()
         thing = thing.dtype, thing.shape
+    elif isinstance(thing, numpy.ndarray) and not thing.dtype.hasobject:
+        bits, thing = thing.tobytes(), (thing.dtype, thing.shape)
+    elif isinstance(thing, (dict, list, tuple, numpy.ndarray)):  # a repr leaves out the middle of a long array
+        thing = type(thing), [fingerprint(part) for part in (thing.items() if isinstance(thing, dict) else thing)]
     return hashlib.sha256(repr(thing).encode() + bits).hexdigest()[:16]
 
 

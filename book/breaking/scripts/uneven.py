@@ -17,7 +17,7 @@ def in_step(batches, nothing):
     while True:
         batch = next(own, None)
         inputs, targets = nothing if batch is None else batch
-        sums = torch.tensor([batch is not None, len(targets)], device=targets.device)
+        sums = torch.tensor([batch is not None, len(targets)])  # on the CPU: gloo adds them, and no GPU is waited for
         dist.all_reduce(sums)
         ranks, count = sums.tolist()
         if ranks == 0:
@@ -48,7 +48,7 @@ device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
 alone = {} if launched else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
-dist.init_process_group("nccl" if on_gpu else "gloo", **alone)
+dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo", **alone)
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 points = torch.randn(300, 8, generator=torch.Generator().manual_seed(0)).to(device)

@@ -30,9 +30,13 @@ def on_the_wall(processes: Processes, seconds: float) -> Left:
 
 
 def less_what_others_take(processes: Processes, seconds: float) -> Left:
-    """Count a second less the share of the processors that other programs took: for the deadline of the world."""
+    """Count a second less the share of the processors that other programs took: for the deadline of the world.
+
+    Ranks that hang take nothing, and others may take all; then the share counts that the ranks would have been given.
+    """
     began = time.monotonic()
     since: load.Moment | None = None
+    crowd = load.Crowd()
     left, looked = seconds, began
 
     def count(pending: Mapping) -> float:
@@ -42,13 +46,14 @@ def less_what_others_take(processes: Processes, seconds: float) -> Left:
             return began + (seconds if now < began + SOON else 0.0) - now
         if since is None:
             since = load.now()
+        crowd.look()
         wall = began + seconds - now
         if wall > 0:  # nobody has to look at the load before the deadline could have come
             return wall
         if now >= looked + LOOK or left <= LOOK:
             until = load.now()
-            others = load.taken_by_others(since, until)
-            left, looked = seconds - (until.clock - began) * (1 - others), now
+            could_have = max(1 - load.taken_by_others(since, until), crowd.share(processes.size))
+            left, looked = seconds - (until.clock - began) * could_have, now
         return left
 
     return count

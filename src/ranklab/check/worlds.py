@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..rank import smaller
 from ..world import current
 from .grading import PREPARING, called, on_ranks
-from .verdict import NotYet, say_afterwards
+from .verdict import NotYet, Verdict, correct, not_yet, say_afterwards
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,6 +115,42 @@ def attempts(
     if problem:
         raise NotYet(problem)
     return done
+
+
+def every_rank(
+    answer: Callable, cases: Sequence[Case], wrong: Callable[[Any, Case, int], str], right: str, hung: str = ""
+) -> Verdict:
+    """Grade an answer by what it returns on every rank: one call of a collective is par.
+
+    Args:
+        answer: called on each rank with its arguments, inside a process group of ``case.size`` ranks.
+        cases: what to try, in the order of their sizes.
+        wrong: says what is wrong with what a rank returned in a case, "" where nothing is.
+        right: what a right answer is told before its number of calls: "6 test sets on 2 and 4 ranks."
+        hung: what is said further where the ranks did not end by the deadline.
+
+    Raises:
+        NotYet: there is no result; says why.
+    """
+    tried = attempts(answer, cases, hung=hung)
+    for case, ranks in zip(cases, tried, strict=True):
+        for rank, attempt in enumerate(ranks):
+            if problem := wrong(attempt.result, case, rank):
+                return not_yet(f"With {case}: rank {rank}: {problem}")
+    calls = max(sum(attempt.calls.values()) for ranks in tried for attempt in ranks)
+    return correct(f"{right} You made {calls} call{'s' * (calls != 1)}, par is 1.")
+
+
+def a_number(got: Any) -> tuple[float, str]:
+    """Return the number that a rank returned, in a tensor or not, and what is wrong with it, "" where it is one."""
+    import torch
+
+    if isinstance(got, torch.Tensor) and got.numel() == 1:
+        got = got.item()
+    if isinstance(got, bool) or not isinstance(got, (int, float)):
+        what = "nothing (None)" if got is None else f"a {type(got).__name__}"
+        return 0.0, f"the answer is {what}, a number is expected."
+    return got, ""
 
 
 def rejoin(port: int | None = None) -> None:

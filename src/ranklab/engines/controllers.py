@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..system.deadman import all_run
+from ..system.patience import overdue
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -25,6 +26,7 @@ HEARTBEAT_MISSES = 600
 REGISTRATION = 3600  # seconds until the hub forgets an engine that has not beaten; stock: 30, too few where many start
 END_PATIENCE = 1.0
 POLL = 0.01
+FIRST_WORD = 120.0  # seconds that the controller could have used, until it answers for the first time
 QUIET = 50  # above logging.ERROR: what goes wrong is told by the panel, not by ipyparallel's log
 
 
@@ -48,6 +50,28 @@ def make_cluster(home: Path) -> ipp.Cluster:
             f"--IPController.registration_timeout={REGISTRATION}",
         ],
     )
+
+
+def connect(cluster: ipp.Cluster, home: Path) -> ipp.Client:
+    """Return a client of a cluster whose controller was started.
+
+    ipyparallel gives the controller ten seconds for its first answer, which are too few on a busy machine: where it
+    runs, it is asked again.
+
+    Args:
+        cluster: whose controller was started.
+        home: the world's private folder.
+
+    Raises:
+        TimeoutError: the controller, or a part of it, has ended, or it runs and does not answer.
+    """
+    late = overdue(FIRST_WORD, family(cluster))
+    while True:
+        try:
+            return cluster.connect_client_sync(ipython_dir=str(home))
+        except TimeoutError:
+            if late() or not controller_runs(cluster, thorough=True):
+                raise
 
 
 def controller_runs(cluster: ipp.Cluster, thorough: bool = False) -> bool:

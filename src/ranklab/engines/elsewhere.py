@@ -25,7 +25,7 @@ from ..system.deadman import HOME, OWNER
 from ..system.gpus import ENGINES
 from ..system.leftovers import make_home
 from ..system.refused import no_more
-from .controllers import make_cluster
+from .controllers import connect, make_cluster
 from .devices import choose_backend_elsewhere
 from .greeting import greet_all
 from .launcher import CONTROLLER_CMD
@@ -106,7 +106,7 @@ class Elsewhere(Processes):
             self._cluster.controller_ip = self._address
             self._cluster.controller_args = [*self._cluster.controller_args, "--IPController.enable_curve=True"]
         self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
-        self._client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
+        self._client = connect(self._cluster, self.home)
         launcher = RankSSHSetLauncher if engines == "ssh" else find_launcher_class(engines, "engine")
         self._cluster.engine_launcher_class = launcher
         environment = {HOME: str(self.home), "IPYTHONDIR": str(self.home), ENGINES: engines}

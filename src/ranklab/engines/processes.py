@@ -23,7 +23,7 @@ from ..system.patience import ANSWER, EXIT_STATUS, overdue
 from ..system.refused import no_more
 from .asking import ask
 from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_launcher
-from .controllers import controller_runs, family, kill_controller, make_cluster
+from .controllers import connect, controller_runs, family, kill_controller, make_cluster
 from .devices import choose_devices
 from .forking import Server
 from .greeting import greet_all
@@ -106,7 +106,7 @@ class Processes:
         self._cluster.start_controller_sync(controller_cmd=CONTROLLER_CMD, environment=self._owned)
         self._controller = self._cluster.controller
         try:
-            self._client = self._cluster.connect_client_sync(ipython_dir=str(self.home))
+            self._client = connect(self._cluster, self.home)
         except (RuntimeError, TimeoutError, IPythonError) as error:
             last = self._controller.get_output().strip().splitlines()[-1:]
             raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error

@@ -15,6 +15,7 @@ from .relay import relay
 from .schedules import schedules
 from .steps import steps
 from .timeline import launches, timeline
+from .waiting import waiting
 
 __all__ = [
     "backward",
@@ -29,4 +30,5 @@ __all__ = [
     "schedules",
     "steps",
     "timeline",
+    "waiting",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import WorldError
 from ..palette import INK, MUTED, PAPER, rank_color
 from .canvas import lanes, write_title
+from .recording import chosen, keep, ms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 TOP, MIDDLE, BOTTOM = -0.42, -0.06, 0.42  # of a lane: computation above, sums below
 
 
-def backward(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "") -> Figure:
+Run = Sequence[Mapping[str, Any]]
+
+
+def backward(runs: Mapping[str, Run], title: str = "", drawn: Sequence[str] | None = None) -> Figure:
     """Draw backwards below each other: on each rank the computation, the sums below it, and the wait at the end.
 
     Args:
@@ -24,6 +28,7 @@ def backward(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "") -
             ``ready``, when each gradient was complete, and ``sums``, a ``(label, launched, arrived)`` for each sum;
             all in seconds on one clock. Each run begins at its earliest ``began``.
         title: one sentence above the lanes.
+        drawn: the names of the runs that the picture shows; all by default. On the site a slider goes through all.
 
     Returns:
         A figure with time in milliseconds: slices are gradients as they get ready, open bars are sums from launch to
@@ -37,11 +42,12 @@ def backward(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "") -
     """
     if not runs or not all(ranks and all(rank["ready"] for rank in ranks) for ranks in runs.values()):
         raise WorldError("backward() needs at least one rank and one gradient in each run.")
-    rows = sum(len(ranks) + 1 for ranks in runs.values())
+    pictured = {name: runs[name] for name in chosen("backward", runs, drawn)}
+    rows = sum(len(ranks) + 1 for ranks in pictured.values())
     figure, axes = lanes(rows)
     figure.set_figheight(0.9 + 0.8 * rows)
     ticks, row, longest = {}, 0, 0.0
-    for name, ranks in runs.items():
+    for name, ranks in pictured.items():
         zero = min(rank["began"] for rank in ranks)
         axes.text(0, row + 0.2, f" {name}", va="center", color=INK, fontsize=13, weight="bold")
         for number, rank in enumerate(ranks):
@@ -54,7 +60,22 @@ def backward(runs: Mapping[str, Sequence[Mapping[str, Any]]], title: str = "") -
     axes.set_xlabel("time in ms: slices are gradients, open bars sums, hatching is waiting")
     axes.set_xlim(0, longest * 1.01)
     write_title(axes, title)
+    keep(figure, "backward", title=title, runs=[[name, _values(ranks)] for name, ranks in runs.items()])
     return figure
+
+
+def _values(ranks: Run) -> list[dict[str, Any]]:
+    """Return a run as the page holds it: milliseconds since its earliest ``began``."""
+    zero = min(rank["began"] for rank in ranks)
+    return [
+        {
+            "began": ms(rank["began"], zero),
+            "ready": [ms(moment, zero) for moment in rank["ready"]],
+            "sums": [[label, ms(left, zero), ms(arrived, zero)] for label, left, arrived in rank["sums"]],
+            "ended": ms(rank["ended"], zero),
+        }
+        for rank in ranks
+    ]
 
 
 def _lane(axes: Any, row: int, number: int, rank: Mapping[str, Any], zero: float) -> float:

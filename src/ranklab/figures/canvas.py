@@ -95,9 +95,9 @@ def grid(rows: int, columns: int, height: float, **share: Any) -> tuple[Figure, 
         return figure, figure.subplots(rows, columns, squeeze=False, **share).tolist()
 
 
-def lanes(count: int) -> tuple[Figure, Axes]:
-    """Make an empty chart with one horizontal lane a rank."""
-    figure, axes = canvas(0.9 + 0.5 * count)
+def lanes(count: int, colors: int = 256) -> tuple[Figure, Axes]:
+    """Make an empty chart with one horizontal lane a rank, and so many colours in its PNG."""
+    figure, axes = canvas(0.9 + 0.5 * count, colors)
     axes.set_axis_on()
     axes.set_yticks(range(count), [f"rank {rank}" for rank in range(count)])
     axes.set_ylim(count - 0.5, -0.5)
@@ -119,6 +119,11 @@ def canvas(height: float, colors: int = 256) -> tuple[Figure, Axes]:
 
     class Drawing(Figure):
         """A figure that a notebook shows as PNG by itself, without pyplot and its hidden current figure."""
+
+        recording: dict[str, Any] | None = None  # the values it is drawn from: see recording.py
+
+        def _repr_mimebundle_(self, **_: Any) -> tuple[dict, dict]:
+            return {}, self.recording or {}
 
         def _repr_png_(self) -> bytes:
             return png(self, colors)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import WorldError
 from ..palette import INK, MUTED, RANK_COLORS, RULE
 from .canvas import grid, write_title
+from .recording import keep, short
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +76,16 @@ def cost_fit(
     below.tick_params(axis="x", colors=MUTED)
     below.set_ylabel("off the line, %")
     below.set_xlabel("bytes in the tensor")
+    series = [
+        [name, [short(each) for each in lines[name]], _values(points), _values((unseen or {}).get(name, ()))]
+        for name, points in fitted.items()
+    ]
+    keep(figure, "fit", title=title, series=series)
     return figure
+
+
+def _values(points: Points) -> list[list[float]]:
+    return [[int(size), short(took)] for size, took in points]
 
 
 def _require(name: str, points: Points, line: tuple[float, float] | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import WorldError
 from ..palette import INK, MUTED, PAPER, label_color, rank_color
 from .canvas import LARGE, WIDTH, canvas, write_title
+from .recording import chosen, keep
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,7 +19,12 @@ DIGIT = 0.68  # widths of a letter's size that a digit takes, with air
 LABEL, ARROW, GAP = 1.7, 1.1, 0.6  # widths of "rank 0", of the arrow and between two results, in cells
 
 
-def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence[Any]], title: str = "") -> Figure:
+def exchange(
+    before: Sequence[Any],
+    after: Sequence[Any] | Mapping[str, Sequence[Any]],
+    title: str = "",
+    drawn: Sequence[str] | None = None,
+) -> Figure:
     """Draw the numbers that ranks held before and after an operation, side by side, a row per rank.
 
     A number has the colour of the rank that alone held it before. One that nobody held before, or several did, was
@@ -28,6 +34,7 @@ def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence
         before: for each rank, in rank order, its small tensor, list or number; None or [] where it had none.
         after: the same, after the operation; or several by name, after one operation each.
         title: one sentence above them.
+        drawn: the names of the operations that the picture shows; all by default. On the site one chooses among all.
 
     Returns:
         A figure; a rank with no number has a dash. All numbers are as small as the longest needs.
@@ -41,7 +48,9 @@ def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence
     if not before or any(len(grid) != len(before) for grid in named.values()):
         told = ", ".join(f"{len(grid)} ranks {name}" for name, grid in named.items())
         raise WorldError(f"exchange() got {told}; give one entry a rank.")
-    grids = {name: [_numbers(row) for row in grid] for name, grid in named.items()}
+    recorded = {name: [_numbers(row) for row in grid] for name, grid in named.items()}
+    shown = chosen("exchange", [name for name in named if name != "before"], drawn)
+    grids = {name: recorded[name] for name in ["before", *shown]}
     widths = [max(len(name) * 0.25, 1, *(len(row) for row in grid)) for name, grid in grids.items()]
     if sum(widths) > MOST:
         raise WorldError(f"exchange() got rows of {sum(widths):g} numbers together; it draws at most {MOST}.")
@@ -69,6 +78,7 @@ def exchange(before: Sequence[Any], after: Sequence[Any] | Mapping[str, Sequence
     axes.set_ylim(len(before) + 0.05, -0.75)
     axes.set_aspect("equal", anchor="W")
     write_title(axes, title)
+    keep(figure, "exchange", title=title, grids=[[name, grid] for name, grid in recorded.items()])
     return figure
 
 

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING, Any
 from ..errors import WorldError
 from ..palette import INK, MUTED, PAPER, label_color, rank_color
 from .canvas import lanes, write_title
+from .recording import chosen, keep, ms
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MEASURED, PREDICTED = (-0.4, 0.5), (0.14, 0.2)  # of a lane: top and height
 NUMBER = 0.022  # where a bar is narrower than this part of the axis, there is no room for numbers
+FEW_MS = 0.2  # seconds; of longer schedules the page needs no tenth of a millisecond
 
 Step = tuple[str, int, float, float]
 
 
-def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequence[Step]]]], title: str = "") -> Figure:
+Ranks = Sequence[Sequence[Step]]
+
+
+def schedules(runs: Mapping[str, tuple[Ranks, Ranks]], title: str = "", drawn: Sequence[str] | None = None) -> Figure:
     """Draw schedules of a pipeline below each other: on each rank what was measured, and the prediction below it.
 
     Args:
@@ -26,6 +31,7 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
             order, its steps ``(what, micro-batch, start, end)`` with "F" or "B", in seconds on one clock. The earliest
             start of either becomes zero.
         title: one sentence above the lanes.
+        drawn: the names of the schedules that the picture shows; all by default. On the site one chooses among all.
 
     Returns:
         A figure with time in milliseconds. Forward is filled, backward is open; each has its micro-batch's number
@@ -43,13 +49,14 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
         if len(pair[0]) != len(pair[1]):
             told = f"{len(pair[0])} ranks measured and {len(pair[1])} predicted"
             raise WorldError(f"schedules() got {told} for {name!r}; give both for each rank.")
-    rows = sum(len(measured) + 1 for measured, _ in runs.values())
-    figure, axes = lanes(rows)
+    pictured = {name: runs[name] for name in chosen("schedules", runs, drawn)}
+    rows = sum(len(measured) + 1 for measured, _ in pictured.values())
+    figure, axes = lanes(rows, colors=64)
     figure.set_figheight(1.1 + 0.46 * rows)
-    spans = [_span(ranks) for pair in runs.values() for ranks in pair]
+    spans = [_span(ranks) for pair in pictured.values() for ranks in pair]
     longest = max(end - start for start, end in spans)
     ticks, row = {}, 0
-    for name, pair in runs.items():
+    for name, pair in pictured.items():
         axes.text(0, row + 0.2, f" {name}", va="center", color=INK, fontsize=13, weight="bold")
         room = min(end - start for steps in pair[1] for *_, start, end in steps) > NUMBER * longest
         for ranks, (top, height), measured in zip(pair, (MEASURED, PREDICTED), (True, False), strict=True):
@@ -67,7 +74,22 @@ def schedules(runs: Mapping[str, tuple[Sequence[Sequence[Step]], Sequence[Sequen
     axes.set_xlabel("time in ms: forward filled, backward open; thin: predicted")
     axes.set_xlim(0, 1e3 * longest * 1.01)
     write_title(axes, title)
+    values = [[name, *map(_values, pair)] for name, pair in runs.items()]
+    keep(figure, "schedules", title=title, runs=values)
     return figure
+
+
+def _values(ranks: Ranks) -> list[list[tuple[int, int, float, float]]]:
+    """Return the steps of each rank as the page holds them: 0 or 1 for backward, and ms since the first step of all."""
+    zero, end = _span(ranks)
+    places = 0 if end - zero > FEW_MS else 1
+    return [
+        [
+            (int(what == "B"), number, ms(start, zero, places), ms(end, zero, places))
+            for what, number, start, end in steps
+        ]
+        for steps in ranks
+    ]
 
 
 def _span(ranks: Sequence[Sequence[Step]]) -> tuple[float, float]:

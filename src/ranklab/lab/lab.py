@@ -107,7 +107,7 @@ class Lab(Sequence):
         """Start the holder; return a process in each host's namespaces."""
         said = ""
         for unshare in (AS_ROOT, AS_USER) if os.geteuid() == 0 else (AS_USER,):
-            self._as_user = unshare is AS_USER
+            self.as_user = unshare is AS_USER
             environment = {**os.environ, OWNER: str(os.getpid()), HOME: str(self._home)}
             environment["PATH"] = search_path(environment)
             self._holder = subprocess.Popen(
@@ -220,7 +220,7 @@ class Lab(Sequence):
             raise RanklabError("These hosts have gone: their lab or world was stopped, or started again.")
         pid = pid or self._holder.pid
         files = {"mount": "mnt", "pid": "pid_for_children"}
-        user = [f"--user=/proc/{pid}/ns/user", "--preserve-credentials"] if self._as_user else []
+        user = [f"--user=/proc/{pid}/ns/user", "--preserve-credentials"] if self.as_user else []
         return ["nsenter", *user, *(f"--{kind}=/proc/{pid}/ns/{files.get(kind, kind)}" for kind in kinds)]
 
     def tool(self, pid: int | None, command: Sequence[str], lines: Sequence[str] = ()) -> str:

@@ -7,6 +7,7 @@ started. Steal time, which a virtual machine's neighbours take, counts as theirs
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from dataclasses import dataclass
 
@@ -49,3 +50,32 @@ def taken_by_others(since: Moment, until: Moment) -> float:
     capacity = (until.clock - since.clock) * (psutil.cpu_count() or 1)
     others = (until.machine - since.machine) - (until.own - since.own)
     return min(1.0, max(0.0, others / capacity)) if capacity > 0 else 0.0
+
+
+class Crowd:
+    """How many threads want a processor at once, as the mean of several looks.
+
+    What others take of the processors while we rest is more than they would leave us if we did not: so a share of the
+    machine that we could have had is told by how many would have to share it.
+    """
+
+    def __init__(self) -> None:
+        self._seen, self._looks = 0.0, 0
+
+    def look(self) -> None:
+        """Count those that are ready to run now; takes microseconds."""
+        self._seen, self._looks = self._seen + _ready(), self._looks + 1
+
+    def share(self, ours: int) -> float:
+        """Return the share of the processors, 0 to 1, that so many of our processes would get beside the others."""
+        others = self._seen / self._looks if self._looks else 0.0
+        return min(1.0, (os.cpu_count() or 1) / (others + ours))
+
+
+def _ready() -> float:
+    """Return how many threads are ready to run, without this one; elsewhere than on Linux the mean of a minute."""
+    try:
+        with open("/proc/loadavg", "rb") as file:
+            return int(file.read().split()[3].partition(b"/")[0]) - 1
+    except (OSError, ValueError, IndexError):
+        return os.getloadavg()[0]

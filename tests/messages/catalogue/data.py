@@ -211,16 +211,51 @@ GROUP = Group(
             ("The program keeps many batches, for example in a list.", "`ulimit -n` is 1024."),
             "Copy what you keep with `.clone()`, raise `ulimit -n`, or call "
             '`torch.multiprocessing.set_sharing_strategy("file_system")`.',
-            source="torch/utils/data/dataloader.py: _MultiProcessingDataLoaderIter._try_get_data",
+            "RuntimeError: Too many open files. Communication with the workers is no longer possible.",
+            by="data.batches_kept",
+            see=WORKERS,
             threads=("https://github.com/pytorch/pytorch/issues/11201",),
         ),
         Message(
+            "[Errno 24] Too many open files",
+            "The process may not open more files; sockets and tensors from workers count, too.",
+            (
+                "The program opens files and does not close them.",
+                "A data set keeps one open file per shard, in each worker.",
+                "`ulimit -n` is 1024, and the job has many ranks, workers or connections.",
+            ),
+            "`ls /proc/PID/fd | wc -l` counts them, and `ls -l` there shows what they are. Open files below `with`, "
+            "and raise `ulimit -n`.",
+            "OSError: [Errno 24] Too many open files: …",
+            by="data.files_left_open",
+            see=WORKERS,
+        ),
+        Message(
             "unable to open shared memory object",
-            "A process could not open the shared memory in which a tensor lies.",
-            ("The limit of open files is reached.", "The process that owned the tensor has ended."),
-            "Keep the owner alive until all have read the tensor, and raise `ulimit -n`.",
-            source="torch/lib/libtorch_cpu.so: MapAllocator",
+            "A process could not open the shared memory in which a tensor lies; the words at the end say why.",
+            (
+                "`Too many open files`: the limit is reached.",
+                "`No such file or directory`: the process that owned the tensor has ended.",
+            ),
+            "Raise `ulimit -n`, and keep the owner alive until all have read the tensor.",
+            "RuntimeError: unable to open shared memory object </torch_…> in read-write mode: Too many open files (24)",
+            by="data.shared_without_files",
+            see=WORKERS,
             threads=("https://github.com/pytorch/pytorch/issues/14768",),
+        ),
+        Message(
+            "unable to allocate shared memory(shm) for file",
+            "A tensor should go into shared memory, and there is no room for it.",
+            (
+                "A container has 64 MB of shared memory, unless it is told otherwise.",
+                "Many ranks and workers hold large batches at the same time.",
+                "Files of dead jobs fill `/dev/shm`.",
+            ),
+            "`df -h /dev/shm` shows what is there. Start the container with `--shm-size=8g` or `--ipc=host`, have "
+            "fewer workers, or a smaller `prefetch_factor`.",
+            "RuntimeError: unable to allocate shared memory(shm) for file </torch_…>: No space left on device (28)",
+            by="data.larger_than_shared_memory",
+            see=WORKERS,
         ),
     ),
 )

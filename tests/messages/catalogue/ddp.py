@@ -253,6 +253,28 @@ GROUP = Group(
             see=SCALER,
         ),
         Message(
+            "one of the variables needed for gradient computation has been modified by an inplace operation",
+            "`backward` needs a value from the forward pass, and something has written into it since.",
+            (
+                "`optimizer.step()` runs between a forward and its `backward`, as with two losses or in a GAN.",
+                "Your own `x += 1`, `x[0] = 0` or `relu_` changes a tensor that is needed later.",
+                "The model ran twice before `backward`, and its `forward` changes a buffer in place.",
+                "DDP ran twice before `backward`, and copied rank 0's buffers in between. torch 2.13 does not count "
+                "this copy any more.",
+            ),
+            "The shape in the message is that of the changed tensor. Call all `backward` before any `step`, write "
+            "`x = x + 1`, or use `buffer.clone()` in `forward`. `torch.autograd.set_detect_anomaly(True)` names the "
+            "line of the forward pass.",
+            "RuntimeError: one of the variables needed for gradient computation has been modified by an inplace "
+            "operation: [torch.FloatTensor [2]] is at version …; expected version … instead.",
+            by="parallel.buffer_changed_between",
+            see="breaking/silently-wrong#A loss that is only logged",
+            threads=(
+                "https://github.com/pytorch/pytorch/issues/22095",
+                "https://github.com/pytorch/pytorch/issues/175024",
+            ),
+        ),
+        Message(
             "Trying to backward through the graph a second time",
             "`backward` was called twice on one graph, and the first call has freed it.",
             (

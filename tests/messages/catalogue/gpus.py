@@ -1,176 +1,15 @@
-"""What NCCL and CUDA print. Nothing of it is produced here: continuous integration has no GPU."""
+"""What CUDA and the driver print. Most of it is not produced here: continuous integration has no GPU."""
 
 from ..entry import Group, Message
 
-NCCL_CPP = "torch's C++, torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp"
-UTILS = "torch's C++, torch/csrc/distributed/c10d/NCCLUtils.cpp"
-NCCL = "NCCL 2.30.7, src/init.cc"
-H100 = "one H100 with torch 2.11.0 and NCCL 2.28.9"
+COUNT = "torch's C++, c10/cuda/CUDAFunctions.cpp"
+DEVICE = "ranks/rank-local-rank-world-size#The rank as a device"
 
 GROUP = Group(
-    "On GPUs: NCCL and CUDA",
-    "These messages need a GPU, and no test of this book prints them. Each entry says where its text stands, or on "
-    "which "
-    "card it was seen. Set `NCCL_DEBUG=WARN` first: NCCL then writes its own reason in front of torch's message.",
+    "On GPUs: CUDA and the driver",
+    "A kernel on a GPU runs later than the line that started it. So a message that begins with `CUDA error` can stand "
+    "in an innocent line: run again with `CUDA_LAUNCH_BLOCKING=1`, and it stands in its own.",
     (
-        Message(
-            "Watchdog caught collective operation timeout",
-            "A collective on the GPU did not end within the timeout; NCCL's default is 10 minutes.",
-            (
-                "Another rank did not make this call: it failed, left the loop, or is in another branch.",
-                "Rank 0 evaluates or saves for longer than the timeout, and the others wait.",
-                "The ranks call collectives in different orders.",
-                "The network between the nodes has failed.",
-            ),
-            "Compare `SeqNum` and `OpType` of all ranks: the rank with the smallest number, or without this line, is "
-            "the "
-            "one to look at. With `TORCH_NCCL_DUMP_ON_TIMEOUT=1` torch writes the last calls of each rank to a file.",
-            "[Rank …] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=…, OpType=ALLREDUCE, NumelIn=…, "
-            "NumelOut=…, Timeout(ms)=…) ran for … milliseconds before timing out.",
-            seen=H100,
-            source=NCCL_CPP,
-            see="ranks/meeting-up#How long they wait",
-            threads=("https://github.com/pytorch/pytorch/issues/118369",),
-        ),
-        Message(
-            "Some NCCL operations have failed or timed out",
-            "After an error in NCCL torch ends the process, because what lies on the GPU cannot be trusted any more.",
-            ("The timeout or the error that stands above this line.",),
-            "Search upwards for `Watchdog caught` or `NCCL error`.",
-            "Some NCCL operations have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent "
-            "GPU operations might run on corrupted/incomplete data.",
-            source=NCCL_CPP,
-        ),
-        Message(
-            "Process group watchdog thread terminated with exception",
-            "The thread that watches NCCL's calls has found an error, and it ends the process with SIGABRT.",
-            ("The exception that follows in the same line, mostly a timeout or a CUDA error.",),
-            "Read on in the same line. The exit code in torchrun's report is then -6.",
-            "terminate called after throwing an instance of 'c10::DistBackendError'\n  what():  [PG … Rank …] Process "
-            "group watchdog thread terminated with exception: …",
-            source=NCCL_CPP,
-        ),
-        Message(
-            "unhandled system error (run with NCCL_DEBUG=INFO for details)",
-            "A call to the operating system has failed inside NCCL: a socket, memory, or shared memory.",
-            (
-                "The container has too little shared memory in `/dev/shm`.",
-                "NCCL chose a network interface over which the nodes cannot reach each other.",
-                "The limit of locked memory is too low for InfiniBand.",
-            ),
-            "Run with `NCCL_DEBUG=WARN` and read NCCL's own line. Then try `--shm-size=8g` for the container, or "
-            "`NCCL_SOCKET_IFNAME`.",
-            "torch.distributed.DistBackendError: NCCL error in: …, unhandled system error (run with NCCL_DEBUG=INFO "
-            "for "
-            "details), NCCL version …",
-            source=NCCL,
-            threads=(
-                "https://github.com/pytorch/pytorch/issues/37004",
-                "https://github.com/pytorch/torchtitan/issues/853",
-            ),
-        ),
-        Message(
-            "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
-            "A call to CUDA has failed inside NCCL.",
-            (
-                "The GPU's memory is full: NCCL takes some hundred MB of its own.",
-                "Two ranks were given the same GPU, or a rank a GPU that does not exist.",
-                "An earlier kernel has failed, and NCCL is the first to notice.",
-            ),
-            "Run with `NCCL_DEBUG=WARN`. Look at `nvidia-smi` for the memory, and print the device of each rank.",
-            "torch.distributed.DistBackendError: NCCL error in: …, unhandled cuda error (run with NCCL_DEBUG=INFO for "
-            "details), NCCL version …",
-            source=NCCL,
-        ),
-        Message(
-            "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
-            "The process at the other end is gone, or the network to it.",
-            ("Another rank has failed: its log has the cause.", "A node or a cable has failed."),
-            "Find the rank that ended first. This is NCCL's form of `Connection closed by peer`.",
-            source=UTILS,
-        ),
-        Message(
-            "Duplicate GPU detected",
-            "Two ranks use the same GPU, and NCCL does not take that. NCCL 2.30 has other words: `Multiple Ranks are "
-            "using the same GPU/Partition`.",
-            (
-                "`torch.cuda.set_device(local_rank)` is missing, so all ranks use GPU 0.",
-                "More processes per node were started than it has GPUs.",
-            ),
-            'Call `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before `init_process_group`.',
-            "ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\nLast error:\nDuplicate GPU "
-            "detected "
-            ": rank 0 and rank 1 both on CUDA device …",
-            seen=H100,
-            see="ranks/rank-local-rank-world-size#Which GPU is mine?",
-        ),
-        Message(
-            "ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
-            "This torch has NCCL, and the process sees no GPU.",
-            (
-                "The job runs on a node without GPUs, or Slurm gave it none.",
-                "`CUDA_VISIBLE_DEVICES` is empty.",
-                "The container was started without `--gpus all`.",
-            ),
-            "Look at `nvidia-smi` inside the job. Ask Slurm for `--gpus-per-node`.",
-            "ValueError: ProcessGroupNCCL is only supported with GPUs, no GPUs found!",
-            source=NCCL_CPP,
-        ),
-        Message(
-            "as device used by this process is currently unknown",
-            "`barrier` had to guess which GPU belongs to this rank.",
-            ("`init_process_group` was called without `device_id`.",),
-            'Give `device_id=torch.device("cuda", local_rank)` to `init_process_group`.',
-            "[PG ID 0 PG GUID 0 Rank …]  using GPU … as device used by this process is currently unknown. This can "
-            "potentially cause a hang if this rank to GPU mapping is incorrect.",
-            source=NCCL_CPP,
-            see="data-parallel/ddp#On GPUs",
-        ),
-        Message(
-            "destroy_process_group() was not called before program exit, which can leak resources",
-            "The program ended and left its group to be cleaned up by chance.",
-            ("The last line is missing.", "An exception ended the program before its last line."),
-            "Call `dist.destroy_process_group()` at the end. After an exception this warning is a consequence.",
-            "Warning: WARNING: destroy_process_group() was not called before program exit, which can leak resources.",
-            source=NCCL_CPP,
-        ),
-        Message(
-            "Bootstrap : no socket interface found",
-            "NCCL found no network interface over which it could begin.",
-            ("`NCCL_SOCKET_IFNAME` names an interface that this machine does not have.",),
-            "Unset the variable, or set it to a name from `ip -brief address`.",
-            "NCCL WARN Bootstrap : no socket interface found",
-            source="NCCL 2.30.7, src/bootstrap.cc",
-        ),
-        Message(
-            "Mismatched NCCL version detected",
-            "The ranks have loaded different versions of NCCL.",
-            (
-                "The nodes have different environments.",
-                "A module of the cluster puts its own NCCL in front of torch's.",
-            ),
-            "Print `torch.cuda.nccl.version()` on each node. Take `LD_LIBRARY_PATH` out of the job.",
-            "NCCL WARN Mismatched NCCL version detected : rank … version … rank … version …",
-            source=NCCL,
-        ),
-        Message(
-            "Cannot use ReduceOp.BAND with NCCL",
-            "NCCL has no bitwise operations; gloo has.",
-            ("The program was written for gloo.",),
-            "Reduce a mask of integers with `ReduceOp.MIN` or `ReduceOp.MAX`.",
-            "ValueError: Cannot use ReduceOp.BAND with NCCL",
-            seen=H100,
-            see="talking/collectives#Every ReduceOp",
-        ),
-        Message(
-            "monitored_barrier is only implemented for GLOO backend.",
-            "`monitored_barrier` runs on gloo, and this group has NCCL.",
-            ("A call that helps on a CPU was left in.",),
-            'Make a second group for it: `dist.new_group(backend="gloo")`.',
-            "ValueError: monitored_barrier is only implemented for GLOO backend.",
-            seen=H100,
-            source="torch/distributed/distributed_c10d.py: monitored_barrier",
-        ),
         Message(
             "CUDA out of memory",
             "This rank asked for more memory than its GPU has left. It is an ordinary exception, of this rank alone.",
@@ -181,9 +20,11 @@ GROUP = Group(
                 "A list keeps tensors with their graphs, for example losses without `.item()`.",
             ),
             "Look at `nvidia-smi` for other processes. Then use a smaller batch with accumulation, recomputation, or a "
-            "sharded model. The other ranks wait for this one: end the job.",
+            "sharded model. If much is *reserved but unallocated*, try `PYTORCH_ALLOC_CONF=expandable_segments:True`. "
+            "The other ranks wait for this one: end the job.",
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate …. GPU … has a total capacity of … of which "
-            "… is free.",
+            "… is free. Including non-PyTorch memory, this process has … memory in use. Of the allocated memory … is "
+            "allocated by PyTorch, and … is reserved by PyTorch but unallocated.",
             source="torch's C++, c10/cuda/CUDACachingAllocator.cpp",
             see="ranks/why-distribute#Before you distribute",
         ),
@@ -199,6 +40,76 @@ GROUP = Group(
             source="CUDA, `cudaGetErrorString` of `cudaErrorAssert`",
         ),
         Message(
+            "CUDA error: an illegal memory access was encountered",
+            "A kernel on the GPU read or wrote where it must not; Python hears of it later, in another line.",
+            (
+                "A kernel of an extension, of Triton or of your own goes past the end of a tensor.",
+                "A tensor was freed while a kernel on another stream still used it.",
+                "A tensor has more elements than the kernel can count.",
+                "The GPU is broken: the same program fails on one node only.",
+            ),
+            "Run with `CUDA_LAUNCH_BLOCKING=1`, then under `compute-sanitizer`. `dmesg` shows an `Xid 31` for it. The "
+            "process cannot use the GPU any more: end the job.",
+            "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+            source="CUDA, `cudaGetErrorString` of `cudaErrorIllegalAddress`",
+            threads=("https://github.com/pytorch/pytorch/issues/21819",),
+        ),
+        Message(
+            "CUBLAS_STATUS_",
+            "A product of matrices has failed in NVIDIA's library cuBLAS; the word behind `STATUS_` is its reason.",
+            (
+                "The GPU's memory is full: `ALLOC_FAILED`, `NOT_INITIALIZED`, and often `INTERNAL_ERROR`.",
+                "An earlier kernel has failed, for example with an index that is too large: `EXECUTION_FAILED`.",
+                "The shapes or strides do not fit: `INVALID_VALUE`.",
+                "`LD_LIBRARY_PATH` puts a cuBLAS of another CUDA in front of torch's.",
+            ),
+            "Look at `nvidia-smi`, and take a smaller batch. Then run the same batch on the CPU, which has better "
+            "messages.",
+            "RuntimeError: CUDA error: CUBLAS_STATUS_… when calling `cublas…`",
+            source="torch's C++, aten/src/ATen/cuda/Exceptions.h, `TORCH_CUDABLAS_CHECK`",
+        ),
+        Message(
+            "CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+            "The GPU exists, and this process may not use it now.",
+            (
+                "The GPU is in exclusive mode, which clusters like, and another process has it.",
+                "Two ranks were given the same GPU.",
+                "A process of an earlier job still holds the GPU.",
+                "The driver is in a bad state, on this node alone.",
+            ),
+            "`nvidia-smi -q -d COMPUTE` shows the mode, `nvidia-smi` the processes. Print the device of each rank. If "
+            "the GPU is idle and in default mode, leave the node out.",
+            "torch.AcceleratorError: CUDA error: CUDA-capable device(s) is/are busy or unavailable",
+            source="CUDA, `cudaGetErrorString` of `cudaErrorDevicesUnavailable`",
+            see="ranks/rank-local-rank-world-size#Which GPU is mine?",
+        ),
+        Message(
+            "Found no NVIDIA driver on your system.",
+            "This torch has CUDA, and the process finds no driver for a GPU.",
+            (
+                "The program runs on a node without GPUs, such as the login node.",
+                "The container was started without `--gpus all`.",
+                "The driver was updated, and the machine was not restarted.",
+            ),
+            "Run `nvidia-smi` in the same place: the same node, job and container. If it fails too, the trouble is not "
+            "torch's.",
+            "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an NVIDIA GPU and "
+            "installed a driver from …",
+            source=COUNT,
+        ),
+        Message(
+            "No CUDA GPUs are available",
+            "There is a driver, and it shows this process no GPU.",
+            (
+                "Slurm gave the job no GPU: `--gpus-per-node` is missing.",
+                "`CUDA_VISIBLE_DEVICES` is empty, or names GPUs that do not exist.",
+            ),
+            'Print `os.environ.get("CUDA_VISIBLE_DEVICES")` on each rank, and run `nvidia-smi -L` inside the job.',
+            "RuntimeError: No CUDA GPUs are available",
+            source=COUNT,
+            see=DEVICE,
+        ),
+        Message(
             "CUDA error: invalid device ordinal",
             "The process asked for a GPU that it does not see.",
             (
@@ -208,7 +119,7 @@ GROUP = Group(
             ),
             "Print `torch.cuda.device_count()`, `LOCAL_RANK` and `CUDA_VISIBLE_DEVICES` on each rank.",
             source="CUDA, `cudaGetErrorString` of `cudaErrorInvalidDevice`",
-            see="ranks/rank-local-rank-world-size#The rank as a device",
+            see=DEVICE,
         ),
         Message(
             "Cannot re-initialize CUDA in forked subprocess",
@@ -232,7 +143,7 @@ GROUP = Group(
             ),
             "Make every tensor with `device=device`, and write no number of a GPU.",
             source="torch/lib/libtorch_cpu.so: TensorIterator",
-            see="ranks/rank-local-rank-world-size#The rank as a device",
+            see=DEVICE,
         ),
         Message(
             "Torch not compiled with CUDA enabled",
@@ -250,6 +161,21 @@ GROUP = Group(
             "Put the call below `if torch.cuda.is_available():`.",
             "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
             by="starting.no_gpu_to_set",
+        ),
+        Message(
+            "NVRM: Xid",
+            "The driver reports an error of the GPU with this number. The line stands in the log of the system, not in "
+            "that of the job.",
+            (
+                "The program: 13 and 31 are kernels that read or write where they must not, 43 is what follows.",
+                "The GPU's memory: 48, 63, 64, 94 and 95.",
+                "The GPU does not answer any more: 79, from power, heat or the slot; 119, its own processor.",
+                "NVLink: 74.",
+            ),
+            "`dmesg | grep Xid` on the node. For 13, 31 and 43 look for the fault in the program; if it comes on one "
+            "node only, and for all others, leave the node out and report it.",
+            "NVRM: Xid (PCI:…): 79, …, GPU has fallen off the bus.",
+            source="NVIDIA's manual *Xid Errors*, docs.nvidia.com/deploy/xid-errors",
         ),
     ),
 )

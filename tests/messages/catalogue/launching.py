@@ -219,6 +219,19 @@ GROUP = Group(
             see="launching/two-computers#Names that lead nowhere",
         ),
         Message(
+            "RendezvousClosedError",
+            "torchrun on this node came to a meeting that is over: the job has ended on the other nodes.",
+            (
+                "The other nodes have failed or finished while this one was starting; their logs have the reason.",
+                "torchrun was started again with the `--rdzv-id` of a job that is over.",
+            ),
+            "Read the logs of the other nodes first. Give each job an `--rdzv-id` of its own, such as `$SLURM_JOB_ID`.",
+            "torch.distributed.elastic.rendezvous.api.RendezvousClosedError",
+            by="starting.rendezvous_over",
+            see="launching/two-computers#When it breaks",
+            threads=("https://github.com/pytorch/pytorch/issues/116974",),
+        ),
+        Message(
             "is not registered. Did you forget to call `register`?",
             "`--rdzv-backend` names a meeting place that torchrun does not have.",
             ("A slip in the name; the usual one is `c10d`.",),

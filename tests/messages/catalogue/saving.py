@@ -6,7 +6,7 @@ ACCEPTS = "data-parallel/checkpoints#What `torch.load` accepts"
 SHARDS = "data-parallel/checkpoints#Shards"
 
 GROUP = Group(
-    "A checkpoint cannot be loaded",
+    "A checkpoint cannot be saved or loaded",
     "Load on all ranks, or on none: a rank that raises here leaves the others waiting in their next collective.",
     (
         Message(
@@ -129,6 +129,35 @@ GROUP = Group(
             'Write `torch.load(path, map_location="cpu")`, on GPU nodes too: otherwise all ranks load to the GPU that '
             "rank 0 had.",
             source="torch/serialization.py: _validate_device",
+        ),
+        Message(
+            "No space left on device",
+            "The disk is full, or your share of it.",
+            (
+                "Old checkpoints, logs or core dumps fill the disk or your quota; `quota -s` shows the quota.",
+                "`/tmp` is small, and the program, a compiler or a container writes there.",
+                "`/dev/shm` is full. Then torch prints `unable to allocate shared memory` with it.",
+                "No inodes are left: `df -i` shows them.",
+            ),
+            "`df -h` on the node of the rank shows which disk it is. Delete what is old, set `TMPDIR`, and keep only "
+            "the last checkpoints. A file that was being written is lost: write to a new name, and rename it when it "
+            "is complete.",
+            "OSError: [Errno 28] No space left on device",
+            by="saving.disk_full",
+            see="data-parallel/checkpoints#A file that survives",
+        ),
+        Message(
+            ". unexpected pos",
+            "`torch.save` could not write the whole file. What is on the disk now cannot be loaded.",
+            (
+                "The disk or your quota is full.",
+                "The network file system has failed while it was writing.",
+            ),
+            "See `No space left on device` above. Keep the checkpoint before this one.",
+            "RuntimeError: basic_ios::clear: iostream error\n…RuntimeError: [enforce fail at inline_container.cc:…] . "
+            "unexpected pos … vs …",
+            by="saving.disk_full_for_torch",
+            see="data-parallel/checkpoints#A file that survives",
         ),
     ),
 )

@@ -33,6 +33,21 @@ GROUP = Group(
             see=BACK,
         ),
         Message(
+            "DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+            "Slurm has lost a node of the job, and ends the job on the others.",
+            (
+                "A GPU, the memory or the network of the node has failed: see `Xid`.",
+                "The node was so full of work, or so short of memory, that it did not answer Slurm in time.",
+                "The node was rebooted.",
+            ),
+            "Slurm requeues such a job unless you or the cluster forbid it: begin by loading the last checkpoint. "
+            "Leave the node out with `#SBATCH --exclude=NODE`, and tell the administrators its name.",
+            "srun: error: Node failure on …\nslurmstepd: error: *** … ON … CANCELLED AT … DUE TO NODE FAILURE, SEE "
+            "SLURMCTLD LOG FOR DETAILS ***",
+            source=REQ + " and src/srun/allocate.c",
+            see=BACK,
+        ),
+        Message(
             "Some of the step tasks have been OOM Killed.",
             "A process used more memory than the job was given, and Linux has killed it.",
             ("Every rank loads the whole data set.", "`--mem` or `--mem-per-cpu` is smaller than you think."),

@@ -40,6 +40,22 @@ GROUP = Group(
             see=BREAKS,
         ),
         Message(
+            "recvValue failed on SocketImpl",
+            "This rank asked the store where the ranks have met, and the process that holds the store has ended. "
+            "`recvValueWithTimeout failed` says the same.",
+            (
+                "Rank 0, or torchrun on its node, has ended: it failed, was killed or had finished earlier.",
+                "The node of rank 0, or the network to it, is gone.",
+            ),
+            "Look at the log of rank 0 and of its torchrun: the cause stands there. At the very end of a job that "
+            "worked, let all ranks wait in a `dist.barrier()` before they leave.",
+            "[W… TCPStore.cpp:…] [c10d] recvValue failed on SocketImpl(fd=…, addr=…, remote=…): Failed to recv, got 0 "
+            "bytes. Connection was likely closed. Did the remote server shutdown or crash?",
+            by="meeting.store_gone",
+            see="ranks/meeting-up#When it breaks",
+            threads=("https://github.com/pytorch/pytorch/pull/153586",),
+        ),
+        Message(
             "for recv operation to complete",
             "This rank waited for data during the whole timeout, and nothing came.",
             (

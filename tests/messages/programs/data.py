@@ -1,6 +1,7 @@
 """Loaders, their workers, samplers."""
 
 import os
+import resource
 import signal
 import time
 import warnings
@@ -167,3 +168,32 @@ class Terminated(Rows):
 @stage.program()
 def worker_terminated(rank):
     list(DataLoader(Terminated(), num_workers=1))
+
+
+def few_files():
+    """Allow this process 64 open files."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+@stage.program()
+def files_left_open(rank):
+    few_files()
+    print([os.open("/dev/null", os.O_RDONLY) for _ in range(64)])
+
+
+@stage.program()
+def batches_kept(rank):
+    few_files()
+    list(DataLoader([torch.ones(3)] * 100, num_workers=1))
+
+
+@stage.program()
+def shared_without_files(rank):
+    few_files()
+    print([torch.ones(3).share_memory_() for _ in range(64)])
+
+
+@stage.program()
+def larger_than_shared_memory(rank):
+    memory = os.statvfs("/dev/shm")
+    torch.UntypedStorage._new_shared(memory.f_blocks * memory.f_frsize + (1 << 30))

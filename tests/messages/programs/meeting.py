@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -159,3 +160,22 @@ def only_one_makes_the_group(rank):
         dist.new_group([0, 1], timeout=timedelta(seconds=1))
     else:
         time.sleep(3)
+
+
+@stage.program(ranks=2)
+def store_gone(rank):
+    told = Path("port")
+    if rank == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        Path("part").write_text(str(store.port))
+        os.rename("part", told)
+        while not Path("connected").exists():
+            time.sleep(0.02)
+        return
+    while not told.exists():
+        time.sleep(0.02)
+    store = dist.TCPStore("127.0.0.1", int(told.read_text()))
+    Path("connected").touch()
+    while True:  # as NCCL's monitor asks, again and again
+        store.check(["a key"])
+        time.sleep(0.1)

@@ -221,3 +221,22 @@ def graph_ended(rank):
         loss = model(torch.ones(1, 2)).sum()
     loss.backward()
     dist.barrier()
+
+
+class CountsItsCalls(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.register_buffer("calls", torch.zeros(2))
+
+    def forward(self, x):
+        self.calls += 1
+        return self.layer(x) * self.calls
+
+
+@stage.program()
+def buffer_changed_between(rank):
+    meet()
+    model = DistributedDataParallel(CountsItsCalls())
+    first, second = model(torch.ones(3, 2)), model(torch.ones(3, 2))
+    (first + second).sum().backward()

@@ -155,3 +155,14 @@ def backward_of_a_view(rank):
     with contextlib.suppress(RuntimeError):
         weight.sum().backward()
     weight += 1
+
+
+@stage.program()
+def disk_full(rank):
+    with open("/dev/full", "wb") as file:
+        file.write(bytes(1 << 20))
+
+
+@stage.program()
+def disk_full_for_torch(rank):
+    torch.save(torch.ones(100_000), "/dev/full")

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import torch
+import torch.distributed as dist
 import torch.distributed.launch
 import torch.distributed.run
 import torch.multiprocessing as mp
@@ -159,3 +160,12 @@ def no_gpu(rank):
 @stage.program()
 def no_gpu_to_set(rank):
     torch.cuda.set_device(0)
+
+
+@stage.program()
+def rendezvous_over(rank):
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    place = ["--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{store.port}"]
+    place += ["--nnodes=1:2", "--nproc-per-node=1", "--rdzv-conf=is_host=0,last_call_timeout=1"]
+    torchrun("", *place, "train.py")
+    torchrun("", *place, "train.py")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..grading import asked, listed, on_ranks
 from ..verdict import NotYet, Verdict, correct, grader, not_yet
-from ..worlds import Case, attempts, sizes
+from ..worlds import Case, every_rank, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,13 +54,7 @@ def audit_rows(answer: Callable[[Tensor, int], tuple[list[int], list[int]]]) -> 
         for *read, length in READ[size]:
             given = tuple((torch.tensor(rows, dtype=torch.int64), length) for rows in read)
             cases.append(Case(size, given, f"the rows {' and '.join(map(str, read))} of {length}"))
-    done = attempts(answer, cases)
-    for case, ranks in zip(cases, done, strict=True):
-        for rank, attempt in enumerate(ranks):
-            if problem := _wrong_audit(attempt.result, case, rank):
-                return not_yet(f"With {case}: rank {rank}: {problem}")
-    calls = max(sum(attempt.calls.values()) for ranks in done for attempt in ranks)
-    return correct(f"{len(cases)} jobs on {listed(tried)} ranks. You made {calls} call{'s' * (calls != 1)}, par is 1.")
+    return every_rank(answer, cases, _wrong_audit, f"{len(cases)} jobs on {listed(tried)} ranks.")
 
 
 def _audit(rows: list[int], length: int) -> tuple[list[int], list[int]]:
@@ -82,7 +76,10 @@ def _wrong_audit(got: Any, case: Case, rank: int) -> str:
     sets = _audit([row for rows in read for row in set(rows)], length)
     slips = [
         (own, "These are the rows of this rank alone: the ranks have to put theirs together."),
-        ((never, twice), "The two lists have changed places."),
+        (
+            (never, twice),
+            "Give first the rows read more than once, then those never read.",
+        ),
         ((own[0], never), "A row that two ranks have read once each was read twice, too: add up the counts."),
         ((sets[0], never), "A row that one rank has read twice counts, too."),
         ((twice, own[1]), "The first list is right. The second is of this rank alone."),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..grading import Raised, listed, on_ranks, safely
 from ..verdict import Verdict, correct, grader, not_yet
-from ..worlds import Case, attempts, sizes
+from ..worlds import Case, a_number, every_rank, sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -138,15 +138,8 @@ def accuracy(answer: Callable[[Tensor, Tensor, int], float]) -> Verdict:
         for size in tried
         for length in PADDED[size]
     ]
-    done = attempts(answer, cases)
-    for case, ranks in zip(cases, done, strict=True):
-        for rank, attempt in enumerate(ranks):
-            if problem := _wrong_accuracy(attempt.result, case, rank):
-                return not_yet(f"With {case}: rank {rank}: {problem}")
-    calls = max(sum(attempt.calls.values()) for ranks in done for attempt in ranks)
-    return correct(
-        f"{len(cases)} test sets on {listed(tried)} ranks, every row counted once. "
-        f"You made {_count(calls, 'call')}, par is 1."
+    return every_rank(
+        answer, cases, _wrong_accuracy, f"{len(cases)} test sets on {listed(tried)} ranks, every row counted once."
     )
 
 
@@ -160,12 +153,9 @@ def _dealt(length: int, rank: int, size: int) -> tuple[Tensor, Tensor, int]:
 
 def _wrong_accuracy(got: Any, case: Case, rank: int) -> str:
     """Say what is wrong with the accuracy of one rank, "" where nothing is."""
-    import torch
-
-    if isinstance(got, torch.Tensor) and got.numel() == 1:
-        got = got.item()
-    if not isinstance(got, (int, float)):
-        return f"the answer is {'nothing (None)' if got is None else f'a {type(got).__name__}'}, a number is expected."
+    got, problem = a_number(got)
+    if problem:
+        return problem
     length = case.arguments[0][2]
     truth = sum(row % 3 != 0 for row in range(length))
     if abs(got - truth / length) < 1e-5:

@@ -6,14 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..grading import listed
-from ..verdict import Verdict, correct, grader, not_yet
-from ..worlds import Case, attempts, sizes
+from ..verdict import Verdict, grader
+from ..worlds import Case, a_number, every_rank, sizes
 
 PLENTY, LITTLE, LIMIT = 600.0, 59.5, 60.0  # seconds that a rank's clock gives the job; below the last, it leaves
-
-
-def _count(calls: int) -> str:
-    return f"You made {calls} call{'s' * (calls != 1)}, par is 1."
 
 
 # -- leave_together ----------------------------------------------------------------------------------------------
@@ -33,14 +29,9 @@ def leave_together(answer: Callable[[bool, float], bool]) -> Verdict:
     """
     tried = sizes()
     cases = [case for size in tried for case in _reasons(size)]
-    done = attempts(answer, cases)
-    for case, ranks in zip(cases, done, strict=True):
-        wanted = any(_own(*given) for given in case.arguments)
-        for rank, attempt in enumerate(ranks):
-            if problem := _wrong_decision(attempt.result, wanted, case, rank):
-                return not_yet(f"With {case}: rank {rank} {problem}")
-    calls = max(sum(attempt.calls.values()) for ranks in done for attempt in ranks)
-    return correct(f"{len(cases)} decisions on {listed(tried)} ranks, each taken by all. {_count(calls)}")
+    return every_rank(
+        answer, cases, _wrong_decision, f"{len(cases)} decisions on {listed(tried)} ranks, each taken by all."
+    )
 
 
 def _reasons(size: int) -> list[Case]:
@@ -61,18 +52,20 @@ def _own(asked: bool, seconds_left: float) -> bool:
     return asked or seconds_left < LIMIT
 
 
-def _wrong_decision(got: Any, wanted: bool, case: Case, rank: int) -> str:
+def _wrong_decision(got: Any, case: Case, rank: int) -> str:
     """Say what is wrong with the decision of one rank, "" where nothing is."""
     import torch
+
+    own = [_own(*given) for given in case.arguments]
+    wanted = any(own)
 
     if isinstance(got, torch.Tensor) and got.numel() == 1:
         got = got.item()
     if not isinstance(got, (bool, int)) or got not in (0, 1):
         said = "nothing (None)" if got is None else repr(got)[:40]
-        return f"returned {said}; True or False is expected."
+        return f"it returned {said}; True or False is expected."
     if bool(got) == wanted:
         return ""
-    own = [_own(*given) for given in case.arguments]
     asked = any(asked for asked, _ in case.arguments)
     slips = [
         (not wanted, "Nobody has a reason: at 60 seconds there is still time, and a sum of zeros is zero."),
@@ -83,7 +76,7 @@ def _wrong_decision(got: Any, wanted: bool, case: Case, rank: int) -> str:
         (True, "It was asked itself: one rank with a reason is enough, and not the mean, the smallest, or rank 0."),
     ]
     told = next(sentence for fits, sentence in slips if fits)
-    return f"{'leaves' if got else 'stays'}, and should {'leave' if wanted else 'stay'}. {told}"
+    return f"it {'leaves' if got else 'stays'}, and should {'leave' if wanted else 'stay'}. {told}"
 
 
 # -- epoch_loss --------------------------------------------------------------------------------------------------
@@ -111,13 +104,9 @@ def epoch_loss(answer: Callable[[list[float], list[int]], float]) -> Verdict:
     tried = sizes()
     epochs = list(zip(EPOCHS, WORDS, strict=True))
     cases = [Case(size, tuple(epoch[:size]), words) for size in tried for epoch, words in epochs]
-    done = attempts(answer, cases)
-    for case, ranks in zip(cases, done, strict=True):
-        for rank, attempt in enumerate(ranks):
-            if problem := _wrong_loss(attempt.result, case, rank):
-                return not_yet(f"With {case}: rank {rank}: {problem}")
-    calls = max(sum(attempt.calls.values()) for ranks in done for attempt in ranks)
-    return correct(f"{len(cases)} epochs on {listed(tried)} ranks, every row counted once. {_count(calls)}")
+    return every_rank(
+        answer, cases, _wrong_loss, f"{len(cases)} epochs on {listed(tried)} ranks, every row counted once."
+    )
 
 
 def _total(losses: list[float], rows: list[int]) -> float:
@@ -130,12 +119,9 @@ def _mean(numbers: list[float]) -> float:
 
 def _wrong_loss(got: Any, case: Case, rank: int) -> str:
     """Say what is wrong with the loss of one rank, "" where nothing is."""
-    import torch
-
-    if isinstance(got, torch.Tensor) and got.numel() == 1:
-        got = got.item()
-    if isinstance(got, bool) or not isinstance(got, (int, float)):
-        return f"the answer is {'nothing (None)' if got is None else f'a {type(got).__name__}'}, a number is expected."
+    got, problem = a_number(got)
+    if problem:
+        return problem
     given = case.arguments
     rows = sum(sum(counts) for _, counts in given)
     totals = [_total(*each) for each in given]

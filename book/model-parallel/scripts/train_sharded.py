@@ -1,0 +1,58 @@
+"""Train with fully_shard, save, and go on with any number of ranks. The chapter *sharded* runs it under torchrun.
+
+torchrun --standalone --nproc-per-node=2 train_sharded.py
+"""
+
+import os
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+import torch.distributed.checkpoint.state_dict as states
+from residual import batch, network
+from torch.distributed.fsdp import fully_shard
+
+steps, folder = int(os.environ.get("STEPS", "10")), Path(os.environ.get("CHECKPOINTS", "checkpoints"))
+on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
+device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
+if on_gpu:
+    torch.cuda.set_device(device)
+dist.init_process_group("nccl" if on_gpu else "gloo")
+rank, world_size = dist.get_rank(), dist.get_world_size()
+
+with torch.device("meta"):  # shapes without memory: this rank never holds the whole model
+    model = network()
+for block in model:
+    fully_shard(block)
+fully_shard(model)
+model.to_empty(device=device)
+optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)  # after the sharding
+
+saved = sorted(folder.glob("step-*"))
+if saved:  # every rank reads its own part, however many ranks there are now
+    state = dict(zip(("model", "optimizer"), states.get_state_dict(model, optimizer), strict=True)) | {"step": 0}
+    dcp.load(state, checkpoint_id=saved[-1])
+    states.set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+    begin = state["step"]
+else:  # rank 0 alone makes the first weights, and sends each rank its part
+    options = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    states.set_model_state_dict(model, network().state_dict() if rank == 0 else {}, options=options)
+    begin = 0
+
+rows, goals = (part[rank::world_size].to(device) for part in batch())
+for _ in range(begin, steps):
+    loss = (model(rows) - goals).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # the norm over all ranks
+    optimizer.step()
+
+state = dict(zip(("model", "optimizer"), states.get_state_dict(model, optimizer), strict=True)) | {"step": steps}
+dcp.save(state, checkpoint_id=folder / f"step-{steps:06}")  # all ranks: each writes its own part
+with torch.no_grad():
+    loss = (model(rows) - goals).square().mean()
+dist.all_reduce(loss, dist.ReduceOp.AVG)
+if rank == 0:
+    print(f"{world_size} ranks trained from step {begin} to step {steps}, loss {loss.item():.2f}")
+dist.destroy_process_group()

@@ -1,0 +1,76 @@
+"""What the theme leaves to be mended on every page: names for readers who listen, folds and colours without scripts."""
+
+from bs4 import BeautifulSoup
+
+# Before anything is drawn, so that a page does not flash. Without scripts a page has the light theme.
+THEME = """(() => {
+  const page = document.documentElement.dataset;
+  page.mode = "auto";
+  try { page.mode = localStorage.getItem("mode") || "auto"; } catch {}
+  const dark = page.mode === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : page.mode === "dark";
+  page.theme = dark ? "dark" : "light";
+})();"""
+WITHOUT_SCRIPTS = """<noscript><p>Search needs scripts. Without them, the <a href="book/glossary.html">glossary</a> says
+what a word means, and the contents beside this text lead to the chapters.</p></noscript>"""
+
+
+def mend(page):
+    """Change the elements of one page."""
+    _theme(page.soup)
+    _names(page.soup)
+    _folds(page.soup)
+    _search(page.soup)
+
+
+def _theme(soup):
+    soup.html["data-theme"] = "light"
+    for script in soup.select("script[data-cfasync]"):
+        script.string = THEME
+
+
+def _names(soup):
+    """What axe-core objects to: a name that hides the visible words, a logo outside all landmarks, an empty heading."""
+    for element in soup.select("button.search-button-field[aria-label], details > summary[aria-label]"):
+        del element["aria-label"]  # its words are its name
+    for button in soup.select("button.sidebar-toggle[title]"):
+        button["aria-label"] = button["title"]
+    for header in soup.select("header#pst-header"):
+        header["role"] = "none"  # it is empty; the logo is the banner
+    for logo in soup.select("a.navbar-brand"):
+        logo.parent["role"] = "banner"
+    for heading in soup.select("table th"):
+        if not heading.get_text(strip=True) and not heading.find(["img", "svg"]):
+            heading.name = "td"
+    for hint in soup.select("i.fa-magnifying-glass, .article-header-buttons i, .prev-next-area i"):
+        hint["aria-hidden"] = "true"
+    seen = soup.select("meta[name=viewport]")
+    for again in seen[1:]:
+        again.decompose()
+    for contents in soup.select("#jb-print-docs-body"):
+        contents.decompose()  # on paper the text comes first, not a list of its headings
+
+
+def _folds(soup):
+    """Solutions, and other boxes that open, as `details`: they are closed without a script, too."""
+    for box in soup.select("div.admonition.dropdown"):
+        title = box.select_one(":scope > p.admonition-title")
+        if title is None:
+            continue
+        box.name, title.name = "details", "summary"
+        for link in title.select("a"):
+            link.unwrap()  # to the exercise above it; a click on a title opens the box
+        box["class"] = [name for name in box["class"] if name not in ("dropdown", "toggle")]
+
+
+def _search(soup):
+    """The page of the search: a field and a place for what is found, both filled by search.js."""
+    place = soup.select_one(".bd-search-container")
+    if place is None:
+        return
+    for element in place.select("noscript, script, #search-results"):
+        element.decompose()
+    form = place.select_one("form")
+    area = soup.new_tag("div", attrs={"id": "rl-search", "role": "search"})
+    form.insert_before(area)
+    area.append(form.extract())
+    area.append(BeautifulSoup(WITHOUT_SCRIPTS, "html.parser"))

@@ -1,0 +1,1 @@
+"""Graders of part 7, a module a chapter."""

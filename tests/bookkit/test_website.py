@@ -1,0 +1,131 @@
+"""What the built pages get: an index to search, folds, one style sheet of many, pages in order."""
+
+from bs4 import BeautifulSoup
+
+from bookkit.website import bundle, frame, pages, search, stylesheets
+
+ARTICLE = """<article class="bd-article"><section id="hangs"><h1>Hangs<a class="headerlink" href="#hangs">#</a></h1>
+<p>It is two in the morning.</p><nav>Menu</nav>
+<section id="one"><h2>One<a class="headerlink" href="#one">#</a></h2><p><em>Core · 8 minutes</em></p><p>A rank <b>waits</b>.</p>
+<table><tr><td><p>Time</p></td><td>8</td></tr></table>
+<div class="cell"><div class="highlight"><pre>dist.barrier()
+</pre></div><details class="hide"><summary>What this page checks</summary><pre>assert True</pre></details></div></section>
+<dl class="simple glossary"><dt id="term-bucket">bucket<a class="headerlink" href="#t">#</a></dt><dd><p>Gradients. <span lang="zh">梯度桶</span></p></dd></dl>
+</section></article>"""  # noqa: E501
+
+
+def soup(text):
+    return BeautifulSoup(text, "html.parser")
+
+
+def page(text, address="book/a.html"):
+    return pages.Page(None, address, soup(text))
+
+
+def test_an_index_has_sections_terms_and_code_and_neither_menus_minutes_nor_guards():
+    article = soup(ARTICLE).article
+    found = search.records(article, 3)
+    assert found == [
+        [3, "hangs", 1, "Hangs", "It is two in the morning.", ""],
+        [3, "one", 2, "One", "A rank waits.\nTime · 8", "dist.barrier()"],
+        [3, "term-bucket", 0, "bucket", "Gradients. 梯度桶", ""],
+    ]
+    assert len(article.select("a.headerlink")) == 3, "the page keeps its marks"
+
+
+def test_an_index_is_a_script_with_what_was_found():
+    text = search.script([["Hangs", "book/a.html", "Part 4"]], [[0, "a", 1, "Hangs", "梯度桶", ""]])
+    assert text.startswith("window.rankByRankSearch={")
+    assert "梯度桶" in text
+
+
+def test_rules_that_no_page_can_use_are_left_out():
+    css = """@font-face{font-family:"Font Awesome 6 Free";src:url(a.woff2)}
+@media print{.used{color:red}.lost{color:red}} @media (x){.lost{a:b}} .used>.lost,.used a:not(.lost){content:"}"}
+#kept,.lost{a:url(data:image/svg+xml;utf8,<x/>)} @keyframes k{from{a:b}to{a:b}} :root{--x:1}
+.fa-lost:before{content:"x"} .tooltip-inner{a:b}"""
+    kept = stylesheets.prune(css, {"used", "kept"}).replace("\n", "")
+    assert "Awesome" not in kept
+    assert ".used{color:red}" in kept
+    assert '.used a:not(.lost){content:"}"}' in kept
+    assert "#kept{a:url(data:image/svg+xml;utf8,<x/>)}" in kept
+    assert "@keyframes k{from{a:b}to{a:b}}" in kept
+    assert ":root{--x:1}" in kept
+    assert ".tooltip-inner" in kept
+    assert "fa-lost" not in kept
+    assert ">.lost" not in kept
+    assert "(x)" not in kept
+
+
+def test_addresses_of_a_style_sheet_hold_from_another_folder(tmp_path):
+    (tmp_path / "styles").mkdir()
+    (tmp_path / "basic.css").write_text("b{c:url(file.png)} /* gone */")
+    (tmp_path / "styles" / "theme.css").write_text('@import "../basic.css";\na{c:url("../images/x.png");d:url(data:x)}')
+    text = stylesheets.whole(tmp_path / "styles" / "theme.css", tmp_path)
+    assert 'url("images/x.png")' in text
+    assert "b{c:url(file.png)}" in text
+    assert "url(data:x)" in text
+    assert "gone" not in text
+
+
+def test_files_that_all_pages_share_become_one_and_a_page_keeps_its_own(tmp_path):
+    static = tmp_path / "_static"
+    static.mkdir()
+    (static / "a.css").write_text(".here{a:b} .nowhere{a:b}")
+    (static / "late.js").write_text("late()")
+    (static / "soon.js").write_text("soon()\n//# sourceMappingURL=soon.js.map")
+    (static / "own.js").write_text("own()")
+    (static / "searchtools.js").write_text("gone()")
+    shared = """<link rel="stylesheet" href="{up}_static/a.css?v=1"/><script defer src="{up}_static/late.js"></script>
+<script src="{up}_static/soon.js"></script><script src="{up}_static/searchtools.js"></script>
+<script>DOCUMENTATION_OPTIONS.pagename = "x";</script><p class="here">"""
+    one = page(shared.format(up="../") + '<script src="../_static/own.js"></script>')
+    two = page(shared.format(up=""), "search.html")
+    bundle.bundle(tmp_path, [one, two])
+    files = [tag["src"].split("?")[0] for tag in one.soup.select("script")]
+    assert files == ["../_static/book.js", "../_static/own.js"]
+    assert [tag["src"].split("?")[0] for tag in two.soup.select("script")] == ["_static/book.js"]
+    assert [tag["href"].split("?")[0] for tag in two.soup.select("link")] == ["_static/book.css"]
+    assert (static / "book.js").read_text().index("soon()") < (static / "book.js").read_text().index("late()")
+    assert "sourceMapping" not in (static / "book.js").read_text()
+    assert ".nowhere" not in (static / "book.css").read_text()
+    assert sorted(path.name for path in static.iterdir()) == ["book.css", "book.js", "own.js"]
+
+
+def test_a_page_has_names_folds_and_a_theme_without_scripts():
+    text = """<html data-theme="auto"><head><script data-cfasync="false">old</script></head><body>
+<header id="pst-header"></header><div><a class="navbar-brand"><p>Rank by Rank</p></a></div>
+<button class="search-button-field" aria-label="Search">Search Ctrl+K</button>
+<details><summary aria-label="Toggle hidden content">What this page checks</summary></details>
+<div class="admonition solution dropdown toggle"><p class="admonition-title">Solution to <a href="#x">Exercise 1</a></p><p>x</p></div>
+<table><thead><tr><th></th><th>Time</th></tr></thead></table></body></html>"""  # noqa: E501
+    mended = page(text)
+    frame.mend(mended)
+    found = mended.soup
+    assert found.html["data-theme"] == "light"
+    assert "prefers-color-scheme" in found.script.string
+    assert found.select("[aria-label]") == []
+    assert found.select_one("details.solution > summary").get_text() == "Solution to Exercise 1"
+    assert found.select("summary a, .dropdown, .toggle") == []
+    assert [tag.name for tag in found.tr.find_all(True)] == ["td", "th"]
+    assert found.select_one("[role=banner] > a.navbar-brand")
+
+
+def test_pages_come_in_the_order_of_the_book_with_their_part(tmp_path):
+    (tmp_path / "_toc.yml").write_text(
+        "root: book/index\nparts:\n- chapters:\n  - file: book/setup\n"
+        "- caption: Part 1\n  chapters:\n  - file: book/a/b\n"
+    )
+    for name in ("index", "search", "book/index", "book/setup", "book/a/b", "_static/macros"):
+        path = tmp_path / "html" / f"{name}.html"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("<article class='bd-article'><h1>T<a>#</a></h1></article>")
+    found = pages.read(tmp_path / "html", tmp_path)
+    assert [(page.address, page.part) for page in found] == [
+        ("book/index.html", ""),
+        ("book/setup.html", ""),
+        ("book/a/b.html", "Part 1"),
+        ("search.html", ""),
+    ]
+    assert found[2].title == "T"
+    assert found[2].up("_static/x.css") == "../../_static/x.css"

@@ -1,0 +1,154 @@
+"""A Slurm on the hosts of a lab: jobs run as root and as an ordinary user, and nothing is left of it."""
+
+import os
+import signal
+import sys
+import textwrap
+import uuid
+from pathlib import Path
+
+import pytest
+from batch_files import by_c10d, one_srun_per_node, right
+from hosting import gone, holders, machine, marked, program, spaces, why_not
+from support import eventually
+
+import ranklab
+from ranklab.errors import RanklabError, WorldError
+from ranklab.lab.slurm import NEEDED, Slurm
+from ranklab.programs import lacking
+
+SCRIPTS = Path(__file__).parents[2] / "book" / "launching" / "scripts"
+slurm_here = pytest.mark.usefixtures("possible")
+NODES = [2, 1, 3]
+DESK = """
+    import time
+    import ranklab
+    from ranklab.lab.slurm import Slurm
+    lab = ranklab.hosts(3)
+    slurm = Slurm(lab, {scripts!r})
+    {first}
+    job = slurm.sbatch("#!/bin/bash\\nsrun sleep 600\\n").wait(state="RUNNING")
+    print(repr(job), flush=True)
+    {then}
+"""
+# On a busy machine torchrun may print besides that the store's host has left before it.
+TRAIN = """
+    job = slurm.sbatch("train.sbatch", "anywhere.py").wait()
+    print([line for line in job.lines if " by torchrun " in line], flush=True)
+"""
+# One write per line: ranks that share an output would mix their lines otherwise.
+WHERE = """
+import os
+
+names = "RANK", "GROUP_RANK", "LOCAL_WORLD_SIZE"
+os.write(1, f"told {' '.join(os.environ[name] for name in names)}\\n".encode())
+"""
+# A notebook on the login node, with the cluster's ranks.
+ENGINES = """
+    import sys
+    import ranklab
+    sys.path.append({tests!r})
+    from elsewhere import asked
+    template = "#!/bin/bash\\n#SBATCH --ntasks={{n}} --ntasks-per-node=1\\nsrun {{program_and_args}}\\n"
+    world = ranklab.start(3, engines="slurm", address={address!r}, options={{"batch_template": template}})
+    print(world.nodes, world.backend)
+    print(world._call(lambda: __import__("socket").gethostname(), timeout=300)[0])
+    asked(world, "SLURM_PROCID")
+"""
+
+
+@pytest.fixture(scope="module")
+def possible():
+    """Skip where no Slurm can be started."""
+    if lack := why_not() or ", ".join(each.name for each in lacking() if each.name in NEEDED):
+        pytest.skip(lack)
+
+
+@pytest.fixture(scope="module")
+def desk(possible):
+    """A Slurm with three nodes."""
+    with ranklab.hosts(len(NODES) + 1) as lab:
+        yield Slurm(lab, SCRIPTS)
+
+
+def run_desk(folder, user, first, then, mark=""):
+    text = textwrap.dedent(DESK).format(scripts=str(SCRIPTS), first=textwrap.dedent(first), then=then)
+    return program(text, mark, folder, user)
+
+
+@slurm_here
+def test_the_batch_file_of_the_book_runs_for_root_and_for_an_ordinary_user(user, folder):
+    before = machine()
+    with run_desk(folder, user, TRAIN, "lab.stop()") as child:
+        said = child.stdout.read().splitlines()
+        assert child.wait(300) == 0
+    tasks = [f"{rank // 2}: rank {rank} of 4 by torchrun on computer{rank // 2 + 1}: sum 6" for rank in range(4)]
+    assert said == [repr(tasks), "job 2: RUNNING"]
+    assert list(folder.iterdir()) == []
+    assert machine() == before
+
+
+@slurm_here
+def test_nothing_is_left_when_the_owner_is_killed(user, folder):
+    before, mark = machine(), uuid.uuid4().hex
+    with run_desk(folder, user, "", "time.sleep(600)", mark) as child:
+        assert child.stdout.readline() == "job 1: RUNNING\n"
+        ours = spaces(marked(mark))
+        child.send_signal(signal.SIGKILL)
+        child.wait(10)
+        assert gone(mark, ours, folder), (marked(mark), holders(ours), list(folder.iterdir()))
+    assert machine() == before
+
+
+@slurm_here
+@pytest.mark.parametrize("answer", [right, one_srun_per_node, by_c10d])
+def test_what_the_grader_accepts_starts_uneven_nodes(desk, answer):
+    (desk.folder / "train.py").write_text(WHERE)
+    job = desk.sbatch(answer(NODES)).wait()
+    told = [line.split()[1:] for line in job.lines if line.startswith("told")]
+    assert sorted(rank for rank, _, _ in told) == [str(rank) for rank in range(sum(NODES))], job.output
+    sizes = [[str(node), str(size)] for node, size in enumerate(NODES) for _ in range(size)]
+    assert sorted(place for _, *place in told) == sizes
+
+
+@slurm_here
+def test_ranks_of_a_notebook_on_the_login_node(desk):
+    program = ENGINES.format(tests=str(Path(__file__).parents[1]), address=desk.login.address)
+    (desk.folder / "login.py").write_text(textwrap.dedent(program))
+    said = desk.run(f"{sys.executable} login.py")
+    assert said.splitlines()[-2:] == ["(1, 1, 1) gloo", "['computer1', 'computer2', 'computer3']"]
+
+
+@slurm_here
+def test_what_went_wrong_is_told(desk):
+    with pytest.raises(RanklabError, match=r"`false` failed with exit status 1\."):
+        desk.run("false")
+    with pytest.raises(RanklabError, match=r"was not finished after 0\.5 s"):
+        desk.run("echo begun; sleep 60", timeout=0.5)
+    with pytest.raises(RanklabError, match="unrecognized option '--wrong'"):
+        desk.sbatch("#!/bin/bash\n#SBATCH --wrong\n")
+    with pytest.raises(RanklabError, match=r"(?s)is not over after 1 s. It printed:\nbegun"):
+        desk.sbatch("#!/bin/bash\necho begun; sleep 600\n").wait(text="begun").wait(timeout=1)
+    assert eventually(lambda: desk.run("squeue --noheader") == "")
+
+
+@slurm_here
+def test_gpus_are_names_that_slurm_hands_out():
+    with ranklab.hosts(2) as lab:
+        slurm = Slurm(lab, gpus=2)
+        said = slurm.run("srun --ntasks=2 --gpus-per-task=1 --label sh -c 'echo $CUDA_VISIBLE_DEVICES'")
+        assert sorted(said.splitlines()) == ["0: 0", "1: 1"]
+
+
+def test_missing_programs_are_told_with_their_packages(monkeypatch):
+    monkeypatch.setattr("ranklab.programs.shutil.which", lambda name, path: None)
+    needs = "Slurm needs munged, slurmctld, slurmd, srun: sudo apt install munge slurm-client slurmctld slurmd"
+    with pytest.raises(WorldError, match=needs):
+        Slurm([])
+
+
+def test_the_batch_files_of_the_book_choose_their_port():
+    for name in "train.sbatch", "count.sbatch":
+        text = (SCRIPTS / name).read_text()
+        assert "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))" in text
+        assert os.linesep.join(text.splitlines()[:1]) == "#!/bin/bash"
