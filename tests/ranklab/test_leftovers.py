@@ -69,10 +69,13 @@ def test_where_there_are_no_namespaces(temporary, monkeypatch):
     assert leftovers.folders() == [home]
 
 
-@pytest.mark.skipif(
+containers_here = pytest.mark.skipif(
     not shutil.which("unshare") or subprocess.run([*IN_A_CONTAINER, "true"], capture_output=True).returncode != 0,
     reason="this machine allows no containers",
 )
+
+
+@containers_here
 def test_another_container_that_shares_the_folder_leaves_a_running_world_alone(temporary):
     home = leftovers.make_home()
     environment = {**os.environ, "TMPDIR": str(temporary)}
@@ -81,6 +84,36 @@ def test_another_container_that_shares_the_folder_leaves_a_running_world_alone(t
     )
     assert look.stdout == "[]\n", look.stderr
     assert home.exists()
+
+
+# A notebook with one rank. It prints as soon as the rank runs with its own environment.
+NOTEBOOK = """
+import os, subprocess, sys
+from ranklab.system.deadman import HOME, OWNER
+os.environ.update({{OWNER: "{owner}", HOME: "/nowhere"}})
+rank = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print("started", flush=True)
+rank.wait()
+"""
+
+
+@containers_here
+@pytest.mark.parametrize(("container", "found"), [(IN_A_CONTAINER, 0), ([], 1)], ids=["in a container", "here"])
+def test_a_rank_whose_owner_has_another_number_outside_is_left_alone(container, found):
+    # In its container the number would be its owner's; seen from here it is that of a process that has gone.
+    program = NOTEBOOK.format(owner=gone())
+    notebook = subprocess.Popen([*container, sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    family = [psutil.Process(notebook.pid)]
+    try:
+        assert notebook.stdout.readline() == "started\n"
+        family += family[0].children(recursive=True)
+        ours = {process.pid for process in family}
+        assert len([left for left in leftovers.processes() if left.pid in ours]) == found
+    finally:
+        for process in reversed(family):
+            process.kill()
+        notebook.wait(60)
+        notebook.stdout.close()
 
 
 def test_what_is_left_is_ended_even_where_it_is_stopped_and_counted(temporary, monkeypatch):

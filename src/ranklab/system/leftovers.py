@@ -104,17 +104,23 @@ def clean() -> int:
 def _here() -> list[str]:
     """Say where a process id of ours means something: this machine, and in it this container."""
     # A folder for temporary files can be shared with either, and their notebooks' numbers mean nothing here.
+    return [socket.gethostname(), _numbering("self")]
+
+
+def _numbering(process: int | str) -> str:
+    """Return the namespace that a process's ids belong to: one container's, one host's of a lab; "" if not Linux."""
     try:
-        namespace = os.readlink("/proc/self/ns/pid")
-    except OSError:  # not Linux
-        namespace = ""
-    return [socket.gethostname(), namespace]
+        return os.readlink(f"/proc/{process}/ns/pid")
+    except OSError:  # not Linux, another user's, or it has just ended
+        return ""
 
 
 def _is_ours(process: psutil.Process) -> bool:
     environment = process.environ()
     if HOME not in environment or not environment.get(OWNER, "").isdigit():
         return False
+    if _numbering(process.pid) != _numbering("self"):
+        return False  # seen from outside its container, where its owner's number is another process's, or nobody's
     try:
         owner = psutil.Process(int(environment[OWNER]))
         # A younger process only has the number of the one that has gone.
