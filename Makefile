@@ -39,7 +39,7 @@ PARALLEL := -n auto --dist loadfile
 QUICK := not ranks and not hosts and not site and not build
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick book slides lab record bench check mutate doctor clean environment
+.PHONY: help run test quick book slides lab record bench check mutate drift doctor archive clean environment
 
 help: ## List the verbs.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,9 @@ drift: environment ## Compare all chapters, or CH=path, with another torch (TORC
 
 doctor: environment ## Say whether this machine is ready for the book, and how to fix what is not.
 	@exec $(RUN) -m ranklab doctor
+
+archive: environment ## Pack the book for a room without a network: site, notebooks, packages and their sums in one file.
+	@exec $(RUN) -m bookkit archive $(if $(filter-out 0,$(FRAMEWORKS)),--add requirements-frameworks.txt)
 
 clean: ## Remove what was built and the caches; with ALL=1 also .venv.
 	@rm -rf _build .pytest_cache .ruff_cache src/*.egg-info

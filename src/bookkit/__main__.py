@@ -1,4 +1,4 @@
-"""The verbs: ``python -m bookkit record | run | normalise | check | mutate | drift | build | chapters``."""
+"""The verbs: ``python -m bookkit record | run | normalise | check | mutate | drift | build | archive | chapters``."""
 
 import argparse
 import signal
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from bookkit import leash
+from bookkit.archive import REQUIREMENTS, archive
 from bookkit.build import build, staged
 from bookkit.chapters import longest_first, named, strays
 from bookkit.check import check, check_chapters
@@ -107,6 +108,11 @@ def build_verb(root, paths):
         console.print(f"The site is at {build(source)}")
 
 
+def archive_verb(root, paths, add=()):
+    """Pack site, notebooks and packages for a room without a network into one file in _build/archive."""
+    console.print(f"The archive is {archive(root, [REQUIREMENTS, *add])}; its sum lies beside it.")
+
+
 def chapters_verb(root, paths):
     """List the notebooks of _toc.yml or those at paths, the longest first; complain of one that it does not name."""
     if not paths and (lost := strays(root)):
@@ -127,6 +133,7 @@ VERBS = {
     "mutate": mutate_verb,
     "drift": drift_verb,
     "build": build_verb,
+    "archive": archive_verb,
     "chapters": chapters_verb,
 }
 
@@ -139,17 +146,19 @@ def main(arguments=None):
     for name, function in VERBS.items():
         told = function.__doc__ or ""
         verb = verbs.add_parser(name, help=told.partition("\n")[0], description=told)
-        if name != "build":
+        if name not in ("build", "archive"):
             verb.add_argument("paths", nargs="*", type=Path, help="chapters; all of them where none is given")
         if name == "record":
             verb.add_argument("--gpu", action="store_true", help="store the cells alone that need a GPU")
         if name == "drift":
             verb.add_argument("--torch", default="", help="its version (default: the newest that pip finds)")
+        if name == "archive":
+            verb.add_argument("--add", action="append", default=[], help="a further file of requirements")
         if name == "mutate":
             verb.add_argument("--count", type=int, default=COUNT, help=f"changes a chapter (default: {COUNT})")
             verb.add_argument("--seed", type=int, default=0, help="another one chooses other changes")
     options = parser.parse_args(arguments)
-    wishes = {name: getattr(options, name) for name in ("gpu", "count", "seed", "torch") if name in options}
+    wishes = {name: getattr(options, name) for name in ("gpu", "count", "seed", "torch", "add") if name in options}
     try:
         return int(VERBS[options.verb](options.root, getattr(options, "paths", []), **wishes) or 0)
     except ChapterError as error:

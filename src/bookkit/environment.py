@@ -15,6 +15,7 @@ OLDEST = (3, 11)
 REQUIREMENTS = "requirements.txt"
 WANTED = (REQUIREMENTS, "pyproject.toml")
 STAMP = "ranklab-stamp"
+WHEELS = "wheels"  # an archive for a room without a network brings its packages (archive.py)
 ADDED = "ranklab-added"  # beside the stamp: which further files of requirements are installed, and of what content
 # Packages whose module has another name than theirs with an underscore for each hyphen.
 MODULES = {
@@ -162,6 +163,8 @@ def fingerprint():
 def pip_install(python, what):
     """Run pip, which shows its own progress."""
     command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    if os.path.isdir(WHEELS):
+        command += ["--no-index", "--find-links", WHEELS]
     if subprocess.call(command + what):
         return refuse("pip could not install {}; its last lines say why".format(" ".join(what)))
     return 0
