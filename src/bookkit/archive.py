@@ -26,8 +26,8 @@ an archive that was made on one of theirs.
 1. Check that the copy is whole: `sha256sum --check --quiet SHA256SUMS` (macOS: `shasum -a 256 --check SHA256SUMS`).
    It prints nothing where everything is right.
 2. Read: open `site/index.html`.
-3. Run: `make doctor`, then `make lab`. As long as the folder `wheels` is here, every make verb installs from it and asks
-   no network.
+3. Run: `make doctor`, then `make lab`. As long as the folder `wheels` is here, every make verb installs from it
+   and asks no network.
 """
 
 
@@ -52,8 +52,8 @@ def archive(root, files=(REQUIREMENTS,)):
     name = f"{TOP}-{sysconfig.get_platform()}-py{sys.version_info.major}.{sys.version_info.minor}.tar"
     (place / "OFFLINE.md").write_text(START.format(made=made), encoding="utf-8")
     contents = {path.as_posix(): root / path for path in paths}
-    contents |= {f"{WHEELS}/{wheel.name}": wheel for wheel in sorted(wheels.iterdir())}
-    contents |= {f"site/{page.relative_to(site).as_posix()}": page for page in sorted(site.rglob("*")) if page.is_file()}
+    contents |= {f"{WHEELS}/{wheel.name}": wheel for wheel in wheels.iterdir()}
+    contents |= {f"site/{page.relative_to(site).as_posix()}": page for page in site.rglob("*") if page.is_file()}
     contents["OFFLINE.md"] = place / "OFFLINE.md"
     return pack(contents, place / name)
 

@@ -1,6 +1,6 @@
 """``python -m bookkit.teaching.ready answers`` says which learners' machines are ready, and what the others need.
 
-Each learner runs ``python -m ranklab doctor --json > ada.json`` at home and sends the file; all of them lie in one folder.
+Each learner runs ``python -m ranklab doctor --json > ada.json`` at home and sends the file. All lie in one folder.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _read(file: Path) -> list[Finding]:
         if not found:
             raise ValueError
     except (ValueError, TypeError) as error:
-        raise BookError(f"{file.name} is not what `python -m ranklab doctor --json` prints: ask for it again") from error
+        raise BookError(f"{file.name} is not what `ranklab doctor --json` prints: ask for it again") from error
     return found
 
 
