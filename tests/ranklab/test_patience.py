@@ -16,6 +16,7 @@ from support import eventually
 from ranklab.cells import asking, deadlines, waiting
 from ranklab.cells.deadlines import less_what_others_take, on_the_wall, while_ranks_could
 from ranklab.cells.presses import Presses
+from ranklab.hangs import report
 from ranklab.live import Live
 from ranklab.system import load, patience, starving
 from ranklab.system.patience import Patience
@@ -332,3 +333,23 @@ def test_nobody_is_overdue_who_was_not_let_or_whose_time_is_not_up(monkeypatch):
     assert late()
     wall = 119.0
     assert not late()
+
+
+@pytest.mark.parametrize(
+    ("took", "said"),
+    [(5.1, []), (8.4, []), (23, ["The machine is busy: 5 s for these ranks took 23 s on the clock."])],
+    ids=["in time", "a little late", "late"],
+)
+def test_why_a_deadline_came_late_is_told(monkeypatch, took, said):
+    told: list[str] = []
+    monkeypatch.setattr(deadlines, "tell", told.append)
+    deadlines.tell_if_stretched(5, took)
+    assert told == said
+
+
+@pytest.mark.parametrize(("seconds", "busy"), [(5, False), (6, True)])
+def test_the_line_while_a_cell_runs_says_why_its_deadline_waits(seconds, busy):
+    headline = report.running([], {}, [0, 1], seconds, 5).headline
+    assert headline == f"running for {seconds} s on ranks 0, 1, deadline 5 s" + (
+        ": the machine is busy, so they get more" if busy else ""
+    )

@@ -18,7 +18,7 @@ from ..system.home import last_line
 from ..system.memory import kills
 from ..system.patience import FIRST_ANSWER, OUTPUT, POLL
 from .asking import ask, ask_all, mark_progress, patience_with
-from .deadlines import Deadline, on_the_wall
+from .deadlines import Deadline, on_the_wall, tell_if_stretched
 from .presses import Presses
 from .recovery import free
 from .remains import look_back, sent
@@ -51,10 +51,12 @@ def run(
     Returns:
         What every rank left behind. No rank is still at work.
     """
-    replies = send()
+    replies, began = send(), time.monotonic()
     # While they work: this takes less time than a rank needs to fill its memory.
     kills_before = kills(filter(None, map(processes.pid, replies)))
     reason = wait_for(processes, replies, timeout, live, presses, deadline)
+    if reason == "deadline":
+        tell_if_stretched(timeout, time.monotonic() - began)
     if reason == "lost" or processes.lost():
         return _all_lost(processes, replies)
     stuck = {rank: reply for rank, reply in replies.items() if not reply.done()}

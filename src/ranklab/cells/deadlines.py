@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
+from ..live import tell
 from ..system import load
 from ..system.patience import FAIR_CEILING, Patience
 from .asking import patience_with
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 Left = Callable[[Mapping], float]  # called with what is still waited for, by rank
 Deadline = Callable[["Processes", float], Left]
 SOON = 0.1  # seconds: who is quicker does not need to know the load
+STRETCHED = 1.5  # times a deadline on the clock: from there on its length wants a reason
 LOOK = 1.0  # between two looks at the load, which take some milliseconds
 
 
@@ -72,3 +74,14 @@ def while_ranks_could(processes: Processes, seconds: float) -> Left:
         return patience.left(pending, seconds - SOON)
 
     return count
+
+
+def tell_if_stretched(seconds: float, took: float) -> None:
+    """Tell whoever watches why a deadline came so late.
+
+    Args:
+        seconds: the deadline.
+        took: seconds on the wall until it came.
+    """
+    if took >= STRETCHED * seconds + 1:
+        tell(f"The machine is busy: {seconds:g} s for these ranks took {took:.0f} s on the clock.")

@@ -100,7 +100,10 @@ def running(
         if entry.rank in seen:
             entry.seen, entry.traceback = seen[entry.rank], seen[entry.rank].lines[-1:]
             entry.note = doing(entry)
-    return CellOutcome(outcomes, headline=f"running for {seconds} s on {name_ranks(still)}, deadline {timeout:g} s")
+    headline = f"running for {seconds} s on {name_ranks(still)}, deadline {timeout:g} s"
+    if seconds > timeout:  # it does not count what other programs take
+        headline += ": the machine is busy, so they get more"
+    return CellOutcome(outcomes, headline=headline)
 
 
 def all_lost(outcomes: list[RankOutcome], why: str) -> CellOutcome:
