@@ -91,7 +91,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCHELASTIC_RUN_ID",
-            "The name of the job, as given with `--rdzv-id`. `dist.is_torchelastic_launched()` only looks whether "
+            "The name of the job, as given with `--rdzv-id`. `dist.is_torchelastic_launched()` only checks that "
             "this variable exists.",
             "None. torchrun sets it; `--standalone` makes a new name for each start.",
             "torchruns with different names do not meet, because the name is part of the key in the store.",
