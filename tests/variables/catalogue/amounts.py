@@ -79,8 +79,8 @@ GROUP = Group(
         openmp("OMP_PLACES", "Where threads may run: `cores`, `threads`, or a list such as `{0},{2}`.", "Not set."),
         openmp(
             "GOMP_CPU_AFFINITY",
-            "Ties threads to the cores of a list, for example `0-3`. It is read if neither `OMP_PROC_BIND` nor "
-            "`OMP_PLACES` is set.",
+            "Ties threads to the cores of a list, for example `0-3`. `OMP_PLACES` wins over it, and "
+            "`OMP_PROC_BIND=false` turns it off.",
             "Not set.",
         ),
         openmp(
