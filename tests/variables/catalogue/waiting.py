@@ -21,8 +21,9 @@ def nccl(name):
 GROUP = Group(
     "How long do we wait?",
     "No variable sets the timeout of a collective. It is the argument `timeout=` of `init_process_group`, by "
-    "default 30 minutes with gloo and 10 with NCCL. The variables below decide what happens when that time is "
-    "over, and how long the layers below torch keep trying.",
+    "default 30 minutes with gloo and 10 with NCCL. With NCCL a thread of torch, the *watchdog*, looks at the "
+    "clock. The variables below decide what happens when that time is over, and how long the layers below torch "
+    "keep trying.",
     (
         Variable(
             "TORCH_DIST_INIT_BARRIER",
