@@ -37,8 +37,8 @@ OPENING = """\
 # Environment variables
 
 It is night, the job hangs, and somebody in a forum writes: *set this variable*. Look the variable up here before you
-set it. Each entry says what the variable does, what holds without it, and who reads it. It also says what happens
-when two ranks have different values, because that is how a cluster breaks most quietly.
+set it. Each entry says what the variable does, what its default is, and who reads it. It also says what happens when
+two ranks have different values, because that is how a cluster breaks most quietly.
 
 {{.rl-find .rl-variables}}
 On the site you can paste a name, or your whole `export` line, into the field above. The search of the site and of your
@@ -46,17 +46,18 @@ browser find the names as well.
 
 ## Before you set one
 
-1. **A job that hangs already is not helped.** Its processes have read their environment. Look at it as it is, with the
-   tools of {{doc}}`/book/breaking/hangs`, and set variables for the next run.
+1. **No variable helps a job that hangs already.** Its processes have read their environment. Look at the job as it is,
+   with the tools of {{doc}}`/book/breaking/hangs`, and set variables for the next run.
 2. **Set it before the process starts.** torch reads several variables while it is imported, and OpenMP reads its own
    when its library is loaded. A line `os.environ[…] = …` below `import torch` comes too late for those.
 3. **Set it on every node.** An `export` in your shell does not reach the other machines by itself. `torchrun` gives its
    whole environment to the processes of its own node, and to no others.
-4. **Take it out again.** NVIDIA's guide says of the variables for debugging that they should not stay in production.
-   A forgotten `NCCL_P2P_DISABLE=1` costs speed in every job that follows.
+4. **Take it out again.** NVIDIA's guide says that variables for debugging should not stay set in production. A
+   forgotten `NCCL_P2P_DISABLE=1` costs speed in every job that follows.
 
 For the next run of a job that hangs, set these in the environment of every process. The first makes the store and its
-sockets tell how they connect. The second compares all collectives, and costs time. The third makes NCCL talk.
+sockets say how they connect. The second compares every collective on all ranks, which costs time. The third makes NCCL
+say which networks and rings it uses.
 
 ```bash
 export TORCH_CPP_LOG_LEVEL=INFO
@@ -64,7 +65,8 @@ export TORCH_DISTRIBUTED_DEBUG=DETAIL
 export NCCL_DEBUG=INFO
 ```
 
-The flight recorder needs no line in torch {torch}: it is on, see [`TORCH_FR_BUFFER_SIZE`](#env-torch-fr-buffer-size).
+The flight recorder needs no line here, because it is on by default in torch {torch}: see
+[`TORCH_FR_BUFFER_SIZE`](#env-torch-fr-buffer-size).
 
 What do you want to know, or to fix?
 
@@ -91,12 +93,12 @@ with `diff`.
 place in the installed torch {torch}, a build for CPUs: the line of Python, the words of a C++ header, or the name in a
 library. The test fails when the name goes, or when a default in Python source changes. For {ours} more it finds the
 place in `ranklab`. The other {guides} belong to NCCL, CUDA, Slurm and Python. Their entries name a guide or a source
-file, and say *not found in this build* where the test has looked for them in vain.
+file, and say *not found in this build* if the test has looked for the name in vain.
 
 Some defaults stand only in C++ files that no installation contains. They were read in a copy of pytorch's repository
 that need not be exactly this release, and no test compares them. The outputs were printed by real processes on a CPU
 with gloo, {tried} programs in all. An answer without an output was not run: it follows from the source or the guide
-that the entry names. Nothing on this page was run on a GPU, but for what a linked chapter shows.
+that the entry names. Nothing on this page was run on a GPU, except for what a linked chapter shows.
 """
 
 

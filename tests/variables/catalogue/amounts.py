@@ -5,7 +5,7 @@ from .networks import SAME, listed
 from .waiting import nccl
 
 LIBGOMP = "https://gcc.gnu.org/onlinedocs/libgomp/Environment-Variables.html"
-TUNING = "Each rank tunes itself. Equal machines should have the same."
+TUNING = "Each rank tunes itself. Equal machines should have the same value."
 FRESH = "amounts.fresh"
 
 
@@ -29,10 +29,10 @@ GROUP = Group(
             "OMP_NUM_THREADS",
             "How many threads one process uses for one operation on the CPU. A sensible value is the number of cores "
             "divided by the number of processes on the machine.",
-            "`1` under torchrun with more than one process on the machine, which then says so in a warning. Otherwise "
-            "all cores.",
-            "The same sum of the same million numbers comes out different in its last bits, because other threads add "
-            "other parts. Ranks that compute the same thing, each for itself, drift apart. Here rank 0 had `1` and "
+            "`1` if torchrun starts more than one process on the machine; it then prints a warning. Otherwise all "
+            "cores.",
+            "The sum of the same million numbers differs in its last bits, because two threads add up other parts "
+            "than one thread does. So ranks that each compute the same thing drift apart. Here rank 0 had `1` and "
             "rank 1 had `2`.",
             (
                 library("libgomp.so.1"),
@@ -45,9 +45,9 @@ GROUP = Group(
         ),
         Variable(
             "MKL_NUM_THREADS",
-            "How many threads Intel's MKL takes. The builds of torch for Intel and AMD processors have MKL, and there "
-            "the variable counts more than `OMP_NUM_THREADS`, for all of torch. So the `1` that torchrun sets does "
-            "nothing where it is set.",
+            "How many threads Intel's MKL takes. The builds of torch for Intel and AMD processors have MKL, and "
+            "there the variable wins over `OMP_NUM_THREADS`, for all of torch. So if you set it, the `1` that "
+            "torchrun gives to `OMP_NUM_THREADS` has no effect.",
             "Not set: `OMP_NUM_THREADS` holds.",
             "As with `OMP_NUM_THREADS`. Here one process had `OMP_NUM_THREADS=1` and `MKL_NUM_THREADS=2`.",
             (library(),),
@@ -74,45 +74,47 @@ GROUP = Group(
             "OMP_PROC_BIND",
             "`true` or `close` ties threads to cores. Several processes that all begin at core 0 then crowd there, "
             "unless the launcher gives each process its own cores.",
-            "Not set: the system moves threads about.",
+            "Not set: the operating system moves threads from core to core.",
         ),
         openmp("OMP_PLACES", "Where threads may run: `cores`, `threads`, or a list such as `{0},{2}`.", "Not set."),
         openmp(
             "GOMP_CPU_AFFINITY",
-            "The same as a list of cores, for example `0-3`. It is read where the two others are not set.",
+            "Ties threads to the cores of a list, for example `0-3`. `OMP_PLACES` wins over it, and "
+            "`OMP_PROC_BIND=false` turns it off.",
             "Not set.",
         ),
         openmp(
             "OMP_WAIT_POLICY",
-            "`passive` lets a thread sleep while it waits. `active` lets it turn round and round, which starts faster "
-            "and takes a core.",
-            "Not set: it turns for a while, and then it sleeps.",
+            "`passive` lets a thread sleep while it waits. `active` lets it spin, so that it starts faster but "
+            "occupies a core.",
+            "Not set: it spins for a while, and then it sleeps.",
         ),
         openmp(
             "GOMP_SPINCOUNT",
-            "How long a waiting thread turns before it sleeps. A small number helps where more threads than cores run.",
-            "Depends on the wait policy, and is smaller where there are more threads than cores.",
+            "How long a waiting thread spins before it sleeps. A small number helps if there are more threads than "
+            "cores.",
+            "It depends on the wait policy, and is smaller if there are more threads than cores.",
         ),
         openmp(
             "OMP_DYNAMIC",
-            "`true` lets the library take fewer threads than asked for, and so change the last bits of sums.",
+            "`true` lets the library take fewer threads than you asked for, so the last bits of sums can change.",
             "`false`.",
         ),
         openmp("OMP_THREAD_LIMIT", "The most threads that one process may have.", "Not set: no limit."),
         openmp(
             "OMP_DISPLAY_ENV",
-            "`true` prints all settings of the library when a process starts. It shows what each rank has really got.",
+            "`true` prints all settings of the library when a process starts. It shows what each rank really uses.",
             "`false`.",
             ALONE,
         ),
         Variable(
             "PYTHONHASHSEED",
-            "A number that makes the order of a set of texts the same in every process. Without it Python takes a new "
-            "order for each process.",
+            "A number that gives a set of strings the same order in every process. Without it the order is new in "
+            "each process.",
             "Not set: random.",
-            "A loop over a set takes another order on each rank. If it makes collectives, parameters or files, the "
-            "ranks do different things. Here rank 0 had `0` and rank 1 had `1`. Better than the variable is "
-            "`sorted(…)`.",
+            "A loop over a set then goes in another order on each rank. If the loop calls collectives, makes "
+            "parameters or reads files, the ranks do different things. Here rank 0 had `0` and rank 1 had `1`. A "
+            "`sorted(…)` in the program is better than the variable.",
             (guide("https://docs.python.org/3/using/cmdline.html#envvar-PYTHONHASHSEED", "Python's documentation"),),
             "the order of a set is equal: False",
             FRESH,
@@ -127,7 +129,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_MP_PARALLEL_START",
-            "`1` starts the processes of `mp.spawn` and its relatives at the same time, where the method is "
+            "`1` starts the processes of `mp.spawn` and its relatives at the same time, if the start method is "
             "`forkserver`.",
             "`0`: one after the other.",
             "Nothing: the process that starts the others reads it.",
@@ -152,15 +154,16 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_BUFFSIZE",
-            "The size of the buffer between two GPUs, in bytes. Smaller saves GPU memory; each connection has several.",
+            "The size of a buffer between two GPUs, in bytes. Each connection has several buffers, so a smaller "
+            "size saves GPU memory.",
             "`4194304`, 4 MiB.",
             SAME,
             listed("NCCL_BUFFSIZE"),
         ),
         Variable(
             "NCCL_MIN_CTAS",
-            "The fewest blocks of a GPU that a collective uses. More can be faster, and leaves less of the GPU to the "
-            "model.",
+            "The least number of a GPU's thread blocks that a collective uses. More can be faster, but leave less "
+            "of the GPU to the model.",
             "Not set: NCCL chooses.",
             SAME,
             (nccl("NCCL_MIN_CTAS"),),
@@ -168,8 +171,8 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_MAX_CTAS",
-            "The most blocks of a GPU that a collective uses. Fewer leave more of the GPU to computation that runs at "
-            "the same time.",
+            "The greatest number of a GPU's thread blocks that a collective uses. Fewer leave more of the GPU to "
+            "computation that runs at the same time.",
             "Not set: NCCL chooses.",
             SAME,
             (nccl("NCCL_MAX_CTAS"),),
@@ -185,7 +188,7 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_NTHREADS",
-            "How many threads each block of NCCL has on the GPU.",
+            "How many threads each of NCCL's thread blocks has on the GPU.",
             "`512`, and 256 on some older GPUs.",
             TUNING,
             (library(symbol="DDP's log", named=True), nccl("NCCL_NTHREADS")),
@@ -200,7 +203,7 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_NSOCKS_PERTHREAD",
-            "How many sockets each of these threads opens. Several help where one stream is limited.",
+            "How many sockets each of these threads opens. Several help if the network limits the speed of one socket.",
             "`1`; `8` on AWS.",
             SAME,
             listed("NCCL_NSOCKS_PERTHREAD"),
@@ -208,7 +211,7 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_IGNORE_CPU_AFFINITY",
-            "`1` lets NCCL's threads run on the cores beside the GPU, also where the job was given other cores.",
+            "`1` lets NCCL's threads run on the cores nearest to the GPU, even if the job was given other cores.",
             "`0`.",
             TUNING,
             listed("NCCL_IGNORE_CPU_AFFINITY"),

@@ -8,12 +8,12 @@ START = "LocalElasticAgent._start_workers"
 
 GROUP = Group(
     "Restarts and elastic jobs",
-    "torchrun writes the first three for its workers. It reads the others itself.",
+    "torchrun sets the first three for its workers. It reads most of the others itself, and each entry says who does.",
     (
         Variable(
             "TORCHELASTIC_RESTART_COUNT",
-            "How often the workers of this job have been started anew after a failure. A program can use it to say in "
-            "its log which attempt this is.",
+            "How often the workers of this job were restarted after a failure. A program can use it to say in its "
+            "log which attempt this is.",
             "None. torchrun sets it, `0` at first.",
             "It can differ between machines: each torchrun counts its own restarts.",
             (python(AGENT, START, '"TORCHELASTIC_RESTART_COUNT": str(restart_count)'),),
@@ -48,10 +48,10 @@ GROUP = Group(
         option(
             "PET_MAX_RESTARTS",
             "--max-restarts",
-            "How often all workers are started anew when one of them fails.",
+            "How often all workers are restarted when one of them fails.",
             "`0`: one failure ends the job.",
-            "Each torchrun has its own limit. When the first one reaches it, it ends its workers, and the others lose "
-            "partners.",
+            "Each torchrun has its own limit. The first one that reaches its limit ends its workers, and the "
+            "others' workers lose their partners.",
         ),
         option(
             "PET_MONITOR_INTERVAL",
@@ -80,8 +80,8 @@ GROUP = Group(
         Variable(
             "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE",
             "What `--tee` puts in front of each line. `${role_name}`, `${rank}` and `${local_rank}` are filled in.",
-            "The role and the local rank, for example `[default0]:`. With several machines that name is not unique, so "
-            "`rank ${rank}:` is the better one.",
+            "The role and the local rank, for example `[default0]:`. With several machines that prefix is not "
+            "unique, so `rank ${rank}:` is better.",
             f"{NODE} With `rank ${{rank}}: ` two workers show:",
             (python("distributed/run.py", "config_from_args", 'os.getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE")'),),
             "rank 0: ready\nrank 1: ready",
@@ -89,8 +89,8 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_ELASTIC_SHUTDOWN_TIMEOUT",
-            "How many seconds a worker has between SIGTERM and SIGKILL. A program that saves on SIGTERM needs so "
-            "long. The option `--shutdown-timeout` wins.",
+            "How many seconds a worker has between SIGTERM and SIGKILL. A program that saves at SIGTERM has to "
+            "finish in this time. The option `--shutdown-timeout` wins over the variable.",
             "`30`.",
             NODE,
             (
@@ -123,30 +123,32 @@ GROUP = Group(
         ),
         Variable(
             "TORCHELASTIC_ENABLE_FILE_TIMER",
-            "`1` lets a worker set an alarm with `timer.expires(…)`. torchrun ends the worker when the time is over.",
-            "Not set: no alarms.",
+            "`1` lets a worker set itself a deadline, with `expires(…)` of `torch.distributed.elastic.timer`. "
+            "torchrun ends a worker that misses its deadline.",
+            "Not set: no deadlines.",
             NODE,
             (python(AGENT, "LocalElasticAgent._setup_local_watchdog", "os.getenv(enable_watchdog_env_name)"),),
         ),
         Variable(
             "TORCHELASTIC_TIMER_FILE",
-            "The named pipe over which the alarms are told. torchrun makes one and hands its name to the workers.",
+            "The named pipe through which workers tell torchrun their deadlines. torchrun makes one, and hands its "
+            "name to the workers.",
             "A new name in the folder for temporary files.",
-            "All workers of one machine need the same.",
+            "All workers of one machine need the same value.",
             (python(AGENT, "LocalElasticAgent._setup_local_watchdog", "os.getenv(watchdog_file_env_name)"),),
         ),
         Variable(
             "TORCHELASTIC_HEALTH_CHECK_PORT",
-            "The port of a server that says whether torchrun lives. In the torch from PyPI the server is empty: it "
-            "writes one line into the log, and opens no port.",
+            "The port of a server that says whether torchrun is alive. In the torch from PyPI the server is empty: "
+            "it writes one line into the log, and opens no port.",
             "Not set.",
             NODE,
             (python(AGENT, "LocalElasticAgent._setup_healthcheck", "os.getenv(healthcheck_port_env_name)"),),
         ),
         Variable(
             "TORCHELASTIC_UNINTERRUPTIBLE_STATE_TIMEOUT",
-            "After so many seconds in a call of the system that no signal ends, a worker counts as failed. A file "
-            "system that hangs is the usual reason.",
+            "A worker counts as failed after this many seconds in a system call that no signal can interrupt. The "
+            "usual reason is a file system that hangs.",
             "Not set, or 0: no such check.",
             NODE,
             (
@@ -159,8 +161,8 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_ELASTIC_WORKER_IDENTICAL",
-            "`1` tells torchrun that all machines start equally many workers, so that the ranks follow from the "
-            "machine's number. It saves a round through the store in large jobs.",
+            "`1` tells torchrun that all machines start the same number of workers, so that the ranks follow from "
+            "the machine's number. It saves a round through the store in large jobs.",
             "`0`: the machines tell each other how many they have.",
             "**All torchruns need the same value.** With unequal machines, or unequal values, two workers can get the "
             "same rank.",
@@ -201,8 +203,8 @@ GROUP = Group(
             "TORCH_DISTRIBUTED_USE_TORCHCOMMS",
             "`1` makes c10d use the package torchcomms in place of its own process groups.",
             "Not set.",
-            "**All ranks need the same value:** otherwise they talk in two ways. The package torchcomms is not "
-            "installed here.",
+            "**All ranks need the same value:** otherwise they talk through different libraries. The package "
+            "torchcomms is not installed here.",
             (python("distributed/config.py", "", '"TORCH_DISTRIBUTED_USE_TORCHCOMMS"'),),
         ),
     ),

@@ -1,6 +1,6 @@
 """CUDA, its memory, and how torch's process group uses it."""
 
-from ..entry import ALONE, Group, Variable, guide, header, library, python
+from ..entry import ALONE, Group, Variable, guide, header, library, python, repository
 from .networks import SAME
 from .waiting import nccl, torch_nccl
 
@@ -15,12 +15,13 @@ GROUP = Group(
     (
         Variable(
             "CUDA_VISIBLE_DEVICES",
-            "The GPUs that this process may see, as numbers or as the names that `nvidia-smi -L` prints. The process "
-            "counts those again from 0. Empty hides all of them.",
+            "The GPUs that this process may see, as numbers or as the names that `nvidia-smi -L` prints. The "
+            "process numbers these from 0 again. An empty text hides all GPUs.",
             "Not set: all GPUs. torchrun hands on what it has; with `--virtual-local-rank` it gives each process one "
             "GPU.",
             "That is normal: launchers give each process its own GPU in this way. Then `cuda:0` is another card in "
-            "each, and `cuda:1` does not exist. A program that takes `cuda:LOCAL_RANK` fails there.",
+            "each process, and `cuda:1` does not exist, so a program that takes `cuda:LOCAL_RANK` fails on every "
+            "local rank but 0.",
             (
                 python("cuda/__init__.py", "_parse_visible_devices", 'os.getenv("CUDA_VISIBLE_DEVICES")'),
                 python(
@@ -36,13 +37,13 @@ GROUP = Group(
             "CUDA_DEVICE_ORDER",
             "`PCI_BUS_ID` numbers the GPUs as `nvidia-smi` does. `FASTEST_FIRST` makes the fastest one number 0.",
             "`FASTEST_FIRST`.",
-            "On a machine with GPUs of two kinds, the same number means two cards.",
+            "On a machine with GPUs of two kinds, the same number means different cards.",
             (TOLD,),
         ),
         Variable(
             "CUDA_LAUNCH_BLOCKING",
-            "`1` makes each call wait until the GPU has done its work, so that an error is reported at the line that "
-            "made it. It is slow, and it hides errors of timing.",
+            "`1` makes each call wait until the GPU has done its work, so that an error is reported at the line "
+            "that caused it. It is slow, and it hides errors that depend on timing.",
             "`0`.",
             "The rank with `1` is slower, and the others wait for it in each collective.",
             (python("cuda/_pin_memory_utils.py", "pin_memory", "", True), TOLD),
@@ -72,10 +73,10 @@ GROUP = Group(
         ),
         Variable(
             "PYTORCH_ALLOC_CONF",
-            "Settings of torch's memory allocator as `key:value,key:value`. `expandable_segments:True` is the one to "
-            "try when memory is free in total but in too small pieces.",
+            "Settings of torch's memory allocator as `key:value,key:value`. `expandable_segments:True` is the one "
+            "to try if enough memory is free in total, but only in pieces that are too small.",
             "Not set.",
-            "Each rank divides its own memory. The rank that divides worse runs out of it first.",
+            "Each rank manages its own memory, so the rank with the worse setting runs out of it first.",
             (library("libc10.so"), header(ALLOCATOR, 'get_env("PYTORCH_ALLOC_CONF")')),
         ),
         Variable(
@@ -88,11 +89,14 @@ GROUP = Group(
         ),
         Variable(
             "PYTORCH_NO_CUDA_MEMORY_CACHING",
-            "`1` gives each piece of memory back to CUDA at once. It is slow; tools such as compute-sanitizer see "
-            "more then.",
-            "`0`.",
+            "`1` gives each piece of memory back to CUDA at once. It is slow, but tools such as compute-sanitizer then "
+            "see more. torch's allocator only checks whether the variable is set, so `0` does the same as `1`.",
+            "Not set. torch's memory tracker takes that as `0`.",
             ALONE,
-            (python("distributed/_tools/mem_tracker.py", "", 'os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", 0)'),),
+            (
+                python("distributed/_tools/mem_tracker.py", "", 'os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING", 0)'),
+                repository("c10/cuda/CUDACachingAllocator.cpp", "forceUncachedAllocator"),
+            ),
         ),
         Variable(
             "PYTORCH_NVML_BASED_CUDA_CHECK",
@@ -159,16 +163,16 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_AVOID_RECORD_STREAMS",
-            "It changed how torch keeps the memory of tensors that NCCL still uses. The new way holds always now; "
-            "torch only warns that the variable is out of date.",
+            "It changed how torch keeps the memory of tensors that NCCL still uses. torch now always works in the "
+            "new way, and only warns that the variable is out of date.",
             "No effect.",
             "Nothing.",
             torch_nccl("TORCH_NCCL_AVOID_RECORD_STREAMS", "ProcessGroupNCCL"),
         ),
         Variable(
             "TORCH_NCCL_CUDA_EVENT_CACHE",
-            "`0` makes the watchdog create and destroy CUDA's events instead of using them again. The header tells "
-            "why they are kept: destroying one can hang.",
+            "`0` makes the watchdog create and destroy CUDA's events instead of reusing them. torch's header says "
+            "why it reuses them: destroying one can hang.",
             "`1`.",
             ALONE,
             torch_nccl("TORCH_NCCL_CUDA_EVENT_CACHE", "ProcessGroupNCCL"),
@@ -189,7 +193,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_RANKS_PER_ROOT",
-            "How many ranks get NCCL's first address from one process, in jobs of hundreds of ranks.",
+            "In jobs of hundreds of ranks: how many ranks get NCCL's first address from the same process.",
             "Set by torch.",
             "**All ranks need the same value:** they must agree on who gives it.",
             (
@@ -202,7 +206,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_BCAST_UNIQUEID",
-            "`0` keeps torch from sending NCCL's first address through the store; another program must bring it then.",
+            "`0` keeps torch from sending NCCL's first address through the store; another program then has to.",
             "`1`.",
             "**All ranks need the same value:** a rank with `1` waits for an address that a rank with `0` does not "
             "send.",
@@ -210,7 +214,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING",
-            "`0` silences the warning that sends and receives of one group come one after the other where the group "
+            "`0` silences the warning that the sends and receives of a group run one after another if the group "
             "was made with `device_id=`.",
             "`1`.",
             ALONE,
@@ -220,13 +224,13 @@ GROUP = Group(
             "TORCH_SYMMMEM_IMPLICIT_POOL",
             "`0` keeps symmetric memory from taking its tensors out of a pool by itself.",
             "`1`.",
-            "Symmetric memory has the same layout on all ranks, so give all the same.",
+            "Symmetric memory has the same layout on all ranks, so give all ranks the same value.",
             (python("distributed/_symmetric_memory/__init__.py", "", 'os.getenv("TORCH_SYMMMEM_IMPLICIT_POOL", "1")'),),
         ),
         Variable(
             "FSDP_SKIP_WRITEBACK_CHECK",
-            "`1` leaves out a check of the older FSDP: whether somebody has put other tensors in the place of its "
-            "parameters. torch warns that errors may stay silent then.",
+            "`1` leaves out a check of the older FSDP: whether other tensors have replaced its parameters. torch "
+            "warns that errors may then stay silent.",
             "Not set.",
             ALONE,
             (
@@ -239,8 +243,8 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_MULTI_RANK_GPU_ENABLE",
-            "`1` lets several ranks use one GPU. NVIDIA calls it experimental. It was without effect in NCCL 2.28.9, "
-            "where `NCCL_HOSTID` does it.",
+            "`1` lets several ranks use one GPU. NVIDIA calls it experimental. It had no effect in NCCL 2.28.9, "
+            "but there `NCCL_HOSTID` does the same.",
             "`0`: the group cannot be made, with the message *Duplicate GPU detected*.",
             SAME,
             (nccl("NCCL_MULTI_RANK_GPU_ENABLE"),),
@@ -248,7 +252,7 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_LAUNCH_ORDER_IMPLICIT",
-            "`1` starts collectives of several groups in the order of the program. It helps against hangs where one "
+            "`1` starts collectives of several groups in the order of the program. It helps against hangs if one "
             "rank uses two groups at once.",
             "`0`.",
             SAME,

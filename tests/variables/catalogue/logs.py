@@ -20,9 +20,9 @@ GROUP = Group(
             "TORCH_DISTRIBUTED_DEBUG",
             "`INFO` makes c10d and DDP write more. `DETAIL` also compares every collective of all ranks before it "
             "runs, and raises an error where shapes, types or operations differ.",
-            "`OFF`. torch reads the variable when it is imported; later, call `dist.set_debug_level_from_env()`.",
-            "**Never give `DETAIL` to some ranks only.** Those compare with all ranks, and the others do not take "
-            "part. Here rank 1 had `DETAIL`: it waited for rank 0 in a group that rank 0 never made.",
+            "`OFF`. torch reads the variable when it is imported; `dist.set_debug_level_from_env()` reads it again.",
+            "**Never give `DETAIL` to some ranks only.** These ranks want to compare with all others, which do not "
+            "take part. Here rank 1 had `DETAIL`: it waited for rank 0 in a group that rank 0 never made.",
             (
                 library(symbol="pytorch's `torch/csrc/distributed/c10d/debug.cpp`"),
                 python("distributed/device_mesh.py", "", 'os.environ.get("TORCH_DISTRIBUTED_DEBUG", "")'),
@@ -34,8 +34,8 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_CPP_LOG_LEVEL",
-            "How much the C++ part of torch writes: `INFO`, `WARNING`, `ERROR` or `FATAL`. With `INFO` the store and "
-            "its sockets tell how they connect.",
+            "How much the C++ part of torch writes: `INFO`, `WARNING`, `ERROR` or `FATAL`. With `INFO` the store "
+            "and its sockets say how they connect.",
             "`WARNING`. It is read when torch is loaded.",
             f"{LOUDER} Here rank 1 had `INFO`.",
             (library("libc10.so"),),
@@ -54,8 +54,8 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_DISABLE_ADDR2LINE",
-            "`1` does not start `addr2line` to find file and line of the C++ functions. Use it when a program seems "
-            "to hang after `symbolizing C++ stack trace for exception`.",
+            "`1` keeps torch from starting `addr2line`, which finds the file and line of each C++ function. Use it "
+            "if a program seems to hang after `symbolizing C++ stack trace for exception`.",
             "Not set.",
             ALONE,
             (library(),),
@@ -65,7 +65,7 @@ GROUP = Group(
             "How many collectives the flight recorder keeps on each rank. `0` turns it off. The recorder works with "
             "gloo as well as with NCCL.",
             "`2000` in torch 2.13: it is on. `ranklab` sets 256.",
-            "Each rank keeps as many as it was told. Only calls that all ranks still keep can be compared. "
+            "Each rank keeps its own number of calls, and only calls that all ranks still have can be compared. "
             "Here rank 0 had `4` and rank 1 had `0`.",
             (
                 header(RECORDER, '{"TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE"}, 2000'),
@@ -78,7 +78,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_TRACE_BUFFER_SIZE",
-            "The old name of `TORCH_FR_BUFFER_SIZE`. It works, and torch writes a warning.",
+            "The old name of `TORCH_FR_BUFFER_SIZE`. It still works, but torch writes a warning.",
             "Not set.",
             "As with `TORCH_FR_BUFFER_SIZE`. Here both had `4`.",
             (
@@ -110,7 +110,7 @@ GROUP = Group(
             "TORCH_INCLUDE_ONLY_ACTIVE",
             "`1` leaves completed collectives out of the dump.",
             "`0`.",
-            "Files of some ranks lack the past, so the ranks cannot be compared.",
+            "The files of some ranks lack the completed calls, so the ranks cannot be compared.",
             (
                 header(
                     RECORDER,
@@ -120,9 +120,10 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_FR_DUMP_TEMP_FILE",
-            "The beginning of the files' names that the flight recorder writes; the rank is put behind it.",
+            "The beginning of the names of the flight recorder's files; each rank adds its number.",
             "`~/.cache/torch/comm_lib_trace_rank_`, below `XDG_CACHE_HOME` where that is set.",
-            "Each rank writes where it was told. `torchfrtrace` wants all files in one folder, with one beginning.",
+            "Each rank writes to a place of its own, but `torchfrtrace` needs all files in one folder, with the "
+            "same beginning.",
             (library(symbol="`FlightRecorder`"), WRITER),
             see="breaking/hangs#On GPUs",
         ),
@@ -135,8 +136,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_DUMP_ON_TIMEOUT",
-            "`1` makes each rank write its flight recorder's file when a collective of NCCL has failed or took too "
-            "long.",
+            "`1` makes each rank write its flight recorder's file when a collective of NCCL fails or takes too long.",
             "`1`. In older releases it was `0`.",
             "The rank with `0` writes no file, and its part of the story is missing.",
             torch_nccl("TORCH_NCCL_DUMP_ON_TIMEOUT", "ProcessGroupNCCL::HeartbeatMonitor"),
@@ -158,15 +158,16 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_ENABLE_TIMING",
-            "`1` records when each collective begins on the GPU, so that the recorder knows how long it took. It "
-            "costs an event each, and the header warns of more hangs of the watchdog.",
+            "`1` records when each collective begins on the GPU, so that the recorder knows how long it took. Each "
+            "collective costs one more event of CUDA, and torch's header warns that the watchdog may hang more "
+            "often.",
             "`0`.",
             ALONE,
             torch_nccl("TORCH_NCCL_ENABLE_TIMING", "ProcessGroupNCCL"),
         ),
         Variable(
             "TORCH_NCCL_NAN_CHECK",
-            "`1` looks for NaN in what a rank sends, before each collective, and stops the process where there is one.",
+            "`1` looks for NaN in what a rank sends, before each collective, and stops the process if there is one.",
             "`0`.",
             "Only the ranks with `1` look. Give it to all: you do not know which rank makes the first NaN.",
             torch_nccl("TORCH_NCCL_NAN_CHECK", "ProcessGroupNCCL"),
@@ -194,7 +195,7 @@ GROUP = Group(
             "LOGLEVEL",
             "How much torchrun itself writes: `DEBUG`, `INFO`, `WARNING`. `INFO` shows each step of the rendezvous.",
             "`WARNING` for its modules, `INFO` for its events.",
-            "Each torchrun writes as much as it was told.",
+            "Each torchrun writes at its own level.",
             (
                 python(
                     "distributed/elastic/utils/logging.py",
@@ -259,8 +260,8 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_RAS_ENABLE",
-            "`0` turns off NCCL's own watcher. It can tell, while a job hangs, which ranks of it are alive: ask it "
-            "with `ncclras` on a node of the job.",
+            "`0` turns off NCCL's own watcher. While a job hangs, it can tell which of the job's ranks are alive: "
+            "ask it with `ncclras` on a node of the job.",
             "`1`.",
             "The ranks with `0` are unknown to the others' watcher.",
             (nccl("NCCL_RAS_ENABLE"),),
@@ -270,7 +271,7 @@ GROUP = Group(
             "NCCL_TOPO_DUMP_FILE",
             "A file into which NCCL writes the machine as it sees it: GPUs, switches and network cards, as XML.",
             "Not set.",
-            "Each rank with a name writes, and a common name is overwritten.",
+            "Each rank that has the variable writes, so ranks with the same file name overwrite one another.",
             (
                 python("nn/parallel/distributed.py", "_dump_DDP_relevant_env_vars", "", named=True),
                 nccl("NCCL_TOPO_DUMP_FILE"),
@@ -283,7 +284,7 @@ GROUP = Group(
             "lost, and a log file stays empty for a long time. torchrun starts its workers with `-u`, which does the "
             "same.",
             "Not set.",
-            "Lines of that rank come later, or never.",
+            "The lines of a rank without it come later, or never.",
             (guide(f"{PYTHON}#envvar-PYTHONUNBUFFERED", "Python's documentation"),),
         ),
         Variable(

@@ -18,9 +18,10 @@ def option(name, flag, what, default, differ=NODE, see="", shows="", by=""):
 
 GROUP = Group(
     "Where do we meet?",
-    "All ranks look for one store, which has an address and a port. Whoever starts them says where it is. Every option "
-    "of torchrun can be given as a variable as well: `PET_` and the option's name in capitals, with `_` for `-`. "
-    "Jobs on Kubernetes often come with these. An option on the command line wins against the variable.",
+    "All ranks look for one store, which has an address and a port. Whoever starts the ranks tells them where the "
+    "store is. Every option of torchrun can be given as a variable as well: write `PET_` and the option's name in "
+    "capitals, with `_` instead of `-`, so `--node-rank` is `PET_NODE_RANK`. Jobs on Kubernetes often use these. "
+    "An option on the command line wins over the variable.",
     (
         Variable(
             "MASTER_ADDR",
@@ -40,9 +41,9 @@ GROUP = Group(
         Variable(
             "MASTER_PORT",
             "The port of the store at `MASTER_ADDR`. Rank 0 opens it, or torchrun does.",
-            "None. torchrun sets it; its own `--master-port` is 29500 where nothing else is said. Without it "
+            "None. torchrun sets it; the default of its own `--master-port` is 29500. Without it "
             "`init_process_group` raises an error.",
-            "They never meet. Rank 0 waits at its port, and the other rank knocks at a port where nobody is.",
+            "They never meet. Rank 0 waits at its port, and the other rank tries a port where nobody listens.",
             (
                 python(RENDEZVOUS, "_env_rendezvous_handler", 'int(_get_env_or_raise("MASTER_PORT"))'),
                 python(AGENT, "LocalElasticAgent._start_workers", '"MASTER_PORT": str(worker_group.master_port)'),
@@ -55,10 +56,11 @@ GROUP = Group(
         ),
         Variable(
             "USE_LIBUV",
-            "`0` takes the older of the two implementations of the store's server. Only the process that serves the "
-            "store needs it.",
+            "`0` takes the older of the two implementations of the store's server. Only the process that serves "
+            "the store reads it.",
             "`1`, except on Windows, where it is `0`.",
-            "Nothing. Server and clients speak the same language. Here rank 0 had `0` and rank 1 had `1`.",
+            "Nothing happens, because clients talk to both servers in the same way. Here rank 0 had `0` and rank 1 "
+            "had `1`.",
             (
                 python(RENDEZVOUS, "_get_use_libuv_from_query_dict", 'os.environ.get("USE_LIBUV", "1")'),
                 python(
@@ -72,8 +74,8 @@ GROUP = Group(
             "TORCHELASTIC_USE_AGENT_STORE",
             "`True` says that torchrun serves the store, so that rank 0 does not open one. torchrun sets it.",
             "None, which means that rank 0 serves the store.",
-            "If rank 0 has `True` and there is no torchrun, nobody opens the port. That happens when a program starts "
-            "further processes below torchrun and they inherit the variable.",
+            "If rank 0 has `True` and there is no torchrun, nobody opens the port. That happens when a worker of "
+            "torchrun starts processes of its own, and these inherit the variable.",
             (
                 python(
                     RENDEZVOUS,
@@ -89,8 +91,8 @@ GROUP = Group(
         ),
         Variable(
             "TORCHELASTIC_RUN_ID",
-            "The name of the job, as `--rdzv-id` says it. A program can ask `dist.is_torchelastic_launched()`: it "
-            "looks whether this variable exists.",
+            "The name of the job, as given with `--rdzv-id`. `dist.is_torchelastic_launched()` only checks that "
+            "this variable exists.",
             "None. torchrun sets it; `--standalone` makes a new name for each start.",
             "torchruns with different names do not meet, because the name is part of the key in the store.",
             (
@@ -106,8 +108,9 @@ GROUP = Group(
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE",
             "`1` gives the workers a store of their own. Otherwise they use the store in which the torchruns meet.",
             "`0`.",
-            f"{NODE} All of them should have the same: it decides who opens the store, and a machine with the other "
-            "value looks for it elsewhere. With `1` on a single machine, each worker sees the following.",
+            f"{NODE} But all of them should have the same value, because it decides who opens the store: a machine "
+            "with another value looks for the store elsewhere. With `1` on a single machine, each worker sees the "
+            "following.",
             (
                 python(
                     "distributed/elastic/rendezvous/dynamic_rendezvous.py",
@@ -122,8 +125,8 @@ GROUP = Group(
             "PYTHON_EXEC",
             "The Python that torchrun starts the workers with.",
             "The Python that runs torchrun.",
-            f"{NODE} Another Python can have another torch, and nothing compares them. The output is of a script that "
-            "stands in for Python.",
+            f"{NODE} Another Python can have another torch, and nothing compares them. The output below comes from a "
+            "script that takes the place of Python.",
             (python("distributed/run.py", "config_from_args", 'os.getenv("PYTHON_EXEC", sys.executable)'),),
             "instead of Python: -u worker.py",
             "launching.other_python",
@@ -151,7 +154,7 @@ GROUP = Group(
             "The number of this machine. Only the static rendezvous reads it; the others number the machines "
             "themselves.",
             "`0`.",
-            "That is its purpose.",
+            "They have to, because each machine needs a number of its own.",
         ),
         option(
             "PET_MASTER_ADDR",
@@ -164,13 +167,13 @@ GROUP = Group(
             "PET_MASTER_PORT",
             "--master-port",
             "The port on that machine. Only the static rendezvous reads it.",
-            "`29500`. Two jobs on one machine want the same port then.",
+            "`29500`, so two jobs on one machine want the same port.",
             "They do not meet, as with `MASTER_PORT`.",
         ),
         option(
             "PET_RDZV_BACKEND",
             "--rdzv-backend",
-            "How the torchruns find one another: `static` or `c10d`, besides two that need etcd.",
+            "How the torchruns find one another: `static` or `c10d`, and two more that need etcd.",
             "`static`.",
             "They do not meet: each backend talks to its store in its own way.",
         ),

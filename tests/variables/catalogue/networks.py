@@ -4,8 +4,8 @@ from ..entry import Group, Variable, guide, library, python, repository
 from .waiting import nccl
 
 DEVICES = repository("torch/csrc/distributed/c10d/GlooDeviceFactory.cpp", "makeGlooDevice")
-SLOWER = "Use it to find out whether this path is the trouble. It costs speed, so take it out again."
-SAME = "NCCL's guide does not say. Give all ranks the same."
+SLOWER = "Use it to find out whether this path causes the trouble. It costs speed, so take it out again."
+SAME = "NCCL's guide does not say. Give all ranks the same value."
 LISTED = "_dump_DDP_relevant_env_vars"
 
 
@@ -16,9 +16,9 @@ def listed(name):
 
 GROUP = Group(
     "Which network is used?",
-    "A machine has several networks, and the one that is chosen by itself is not always the one that reaches the "
-    "others. To see the choice, set `NCCL_DEBUG=INFO` for NCCL. gloo prints its choice only when it fails: the error "
-    "names the address.",
+    "A machine has several networks, and the one that is chosen by default does not always reach the other "
+    "machines. To see the choice, set `NCCL_DEBUG=INFO` for NCCL. gloo prints its choice only when it fails: the "
+    "error names the address.",
     (
         Variable(
             "GLOO_SOCKET_IFNAME",
@@ -26,9 +26,9 @@ GROUP = Group(
             "address` lists the names of this machine.",
             "Not set: gloo takes the address to which the machine's own name leads. On many laptops and on some "
             "clusters that is 127.0.0.1 or 127.0.1.1, where no other machine can reach it.",
-            "The name may differ from machine to machine, but all ranks need equally many names. "
-            "A name that this machine does not have is an error at once, "
-            "and the other ranks wait for the timeout. Here rank 1 had `nic7`.",
+            "The name may differ from machine to machine, but all ranks need the same number of names. A name that "
+            "this machine does not have is an error at once, and the other ranks wait for the timeout. Here rank 1 "
+            "had `nic7`.",
             (library(symbol="`ProcessGroupGloo`"), python("nn/parallel/distributed.py", LISTED, "", named=True)),
             "process 0: DistStoreError: wait timeout after …ms, keys: …/0/1\n"
             "process 1: RuntimeError: … Unable to find address for: nic7",
@@ -37,8 +37,7 @@ GROUP = Group(
         ),
         Variable(
             "GLOO_DEVICE_TRANSPORT",
-            "How gloo carries its bytes: `TCP`, or `TCP_TLS` where gloo was built with it. This build has no "
-            "`TCP_TLS`.",
+            "How gloo carries its bytes: `TCP`, or `TCP_TLS` if gloo was built with it. This build has no `TCP_TLS`.",
             "Not set: `TCP` on Linux.",
             "The rank whose transport does not exist fails, and the others wait for it. Here rank 1 had `TCP_TLS`.",
             (library(symbol="`GlooDeviceFactory`"), DEVICES),
@@ -85,10 +84,10 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_SOCKET_IFNAME",
-            "The network interfaces that NCCL uses, as beginnings of names: `eth` takes eth0 and eth1, `=eth0` only "
-            "that one. `^docker` leaves out what begins so. NCCL needs it to find its partners even where InfiniBand "
-            "carries the data.",
-            "Not set: NCCL prefers names that begin with `ib`, and takes `lo` and `docker…` only where there is "
+            "The network interfaces that NCCL uses, as beginnings of names: `eth` takes eth0 and eth1, `=eth0` "
+            "only that one. `^docker` leaves out names that begin with `docker`. NCCL needs such a network to find "
+            "its partners, even if InfiniBand carries the data.",
+            "Not set: NCCL prefers names that begin with `ib`, and takes `lo` and `docker…` only if there is "
             "nothing else.",
             "It may differ from machine to machine, as long as the chosen networks reach each other. gloo does not "
             "know the sign `^`: it looks for an interface of that very name.",
@@ -106,8 +105,8 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_NET",
-            "Forces one kind of network by its name: `IB`, `Socket`, or that of a plugin. NCCL fails then instead of "
-            "falling back to a slower one, which makes a missing driver visible.",
+            "Forces one kind of network by its name: `IB`, `Socket`, or that of a plugin. NCCL then fails instead "
+            "of falling back to a slower one, so a missing driver becomes visible.",
             "Not set: NCCL takes the best that it finds.",
             SAME,
             (nccl("NCCL_NET"),),
@@ -115,7 +114,7 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_IB_DISABLE",
-            f"`1` does without InfiniBand and RoCE, and uses sockets. {SLOWER}",
+            f"`1` makes NCCL use sockets instead of InfiniBand and RoCE. {SLOWER}",
             "Not set: InfiniBand is used where there is a card.",
             SAME,
             listed("NCCL_IB_DISABLE"),
@@ -154,9 +153,8 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_SHM_DISABLE",
-            "`1` does without shared memory between processes of one machine, and goes over the network. Containers "
-            "with a small "
-            f"`/dev/shm` need more of it, or this. {SLOWER}",
+            "`1` makes the processes of one machine talk over the network instead of through shared memory. A "
+            f"container whose `/dev/shm` is small needs a larger one, or this variable. {SLOWER}",
             "Not set.",
             SAME,
             listed("NCCL_SHM_DISABLE"),
@@ -165,8 +163,9 @@ GROUP = Group(
             "NCCL_HOSTID",
             "What NCCL takes for the name of this machine. Processes with different names count as being on different "
             "machines, and talk over the network. `ranklab` uses it to put several ranks on one GPU.",
-            "Not set: the machine's name, and a number that each start of its system gets.",
-            "That is its purpose. Ranks of one machine that shall use NVLink need the same.",
+            "Not set: the machine's name, together with a number that its system draws anew at each start.",
+            "That puts them on different machines, as far as NCCL knows. Ranks of one machine that are to use "
+            "NVLink need the same value.",
             (
                 guide(
                     "https://github.com/NVIDIA/nccl/blob/v2.28.9-1/src/misc/utils.cc",
@@ -207,9 +206,9 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_NVLS_ENABLE",
-            "`0` does without NVLink SHARP, the switch that adds numbers up by itself. NCCL needs more GPU memory "
-            "with it.",
-            "`2`: used where there is one.",
+            "`0` turns off NVLink SHARP, with which the switch between the GPUs adds numbers up itself. With it "
+            "NCCL needs more GPU memory.",
+            "`2`: used if the machine has it.",
             SAME,
             (nccl("NCCL_NVLS_ENABLE"),),
             since="NCCL 2.17",

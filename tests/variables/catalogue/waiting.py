@@ -20,16 +20,17 @@ def nccl(name):
 
 GROUP = Group(
     "How long do we wait?",
-    "The limit of a collective is no variable. It is the argument `timeout=` of `init_process_group`: without it, "
-    "gloo waits 30 minutes and NCCL 10. What the variables below decide is what happens when that time is over, and "
-    "how long the layers under it try.",
+    "No variable sets the timeout of a collective. It is the argument `timeout=` of `init_process_group`, by "
+    "default 30 minutes with gloo and 10 with NCCL. With NCCL a thread of torch, the *watchdog*, looks at the "
+    "clock. The variables below decide what happens when that time is over, and how long the layers below torch "
+    "keep trying.",
     (
         Variable(
             "TORCH_DIST_INIT_BARRIER",
             "`1` makes each rank wait at the end of `init_process_group` and of `new_group` until all ranks are there.",
             "`0`: each rank goes on when its own part is done.",
-            "The rank with `1` waits for ranks that do not come to this place. They go on, and stand in their first "
-            "collective, where the first rank does not come.",
+            "The rank with `1` waits for the others in a barrier that they never enter. They go on to their first "
+            "collective, and wait there for the rank with `1`.",
             (
                 python(
                     "distributed/distributed_c10d.py",
@@ -46,7 +47,7 @@ GROUP = Group(
             "GLOO_DISABLE_CONNECTION_RETRIES",
             "`1` makes gloo give up at the first connection that fails. Otherwise it tries again until the timeout.",
             "Not set: gloo tries again.",
-            f"{ALONE} Here rank 0 had `1`, and both were there in time.",
+            f"{ALONE} Here rank 0 had `1`, and both ranks came in time.",
             (library(symbol=GLOO),),
             "process 0: all_reduce counts 2 ranks\nprocess 1: all_reduce counts 2 ranks",
             "waiting.one_retries",
@@ -56,7 +57,7 @@ GROUP = Group(
             "What torch does when a collective of NCCL fails or takes too long. `0`: nothing. `1`: it ends the "
             "communicators and then the process. `2`: it ends the communicators only. `3`: it ends the process only.",
             "`3`. torchrun gives its workers `1`, unless its own environment has another value.",
-            "The ranks with `0` go on waiting after the others have ended. Only a launcher can end them then.",
+            "The ranks with `0` go on waiting after the others have ended. Then only a launcher can end them.",
             (
                 header(PG, "SkipCleanUp = 3", named=True),
                 python(
@@ -71,7 +72,7 @@ GROUP = Group(
         Variable(
             "TORCH_NCCL_BLOCKING_WAIT",
             "`1` makes `wait()` stop the Python thread until the collective is done, or raise an error after the "
-            "timeout. There is no watchdog then.",
+            "timeout. torch then starts no watchdog thread.",
             "`0`: `wait()` only tells the GPU's stream to wait, and a watchdog thread looks at the clock.",
             "Each rank waits in its own way. A rank with `1` gets an exception that Python can catch; the others are "
             "ended by their watchdog.",
@@ -79,23 +80,23 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
-            "After so many seconds without a sign of the watchdog thread, a second thread ends the process. It helps "
-            "when the watchdog itself hangs in a call of CUDA.",
+            "If the watchdog thread gives no sign of life for this many seconds, a second thread ends the process. "
+            "It helps when the watchdog itself hangs in a call of CUDA.",
             "`480`, eight minutes.",
             ALONE,
             torch_nccl("TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "ProcessGroupNCCL::HeartbeatMonitor"),
         ),
         Variable(
             "TORCH_NCCL_ENABLE_MONITORING",
-            "`0` takes away the thread that looks after the watchdog. Use it when that thread ends a process that is "
-            "only slow, for example while a debugger holds it.",
+            "`0` turns off the second thread, which watches the watchdog. Use it if that thread ends a process "
+            "that is only slow, for example because a debugger holds it.",
             "`1`.",
             ALONE,
             torch_nccl("TORCH_NCCL_ENABLE_MONITORING", "ProcessGroupNCCL::HeartbeatMonitor"),
         ),
         Variable(
             "TORCH_NCCL_COORD_CHECK_MILSEC",
-            "How often the monitoring thread looks into the store whether another rank asks for a dump, in "
+            "How often that second thread looks into the store to see whether another rank asks for a dump, in "
             "milliseconds.",
             "`1000`.",
             ALONE,
@@ -117,7 +118,7 @@ GROUP = Group(
         ),
         Variable(
             "TORCH_NCCL_RETHROW_CUDA_ERRORS",
-            "`0` keeps the watchdog quiet about errors of CUDA that it meets while it looks at a collective.",
+            "`0` keeps the watchdog quiet about CUDA errors that it meets while it checks a collective.",
             "`1`: the watchdog raises them, and the process ends.",
             "The rank with `0` goes on with a GPU that has failed.",
             torch_nccl(
@@ -128,7 +129,7 @@ GROUP = Group(
         ),
         Variable(
             "NCCL_SOCKET_RETRY_CNT",
-            "How often NCCL tries again to connect a socket after *connection refused* and its like.",
+            "How often NCCL tries again to connect a socket after *connection refused* or a similar error.",
             "`34`.",
             ALONE,
             (nccl("NCCL_SOCKET_RETRY_CNT"),),
@@ -138,7 +139,7 @@ GROUP = Group(
             "NCCL_IB_TIMEOUT",
             "How long an InfiniBand card waits for an answer: 4.096 µs times two to the power of this number.",
             "`20`, about 4 seconds. It was 18 before NCCL 2.23, and 14 before 2.14.",
-            "The cards wait for different times. Set it on all nodes when errors name `ibv_poll_cq` and number 12.",
+            "The cards wait for different times. Set it on all nodes if errors name `ibv_poll_cq` and the number 12.",
             (library(symbol="DDP's log", named=True), nccl("NCCL_IB_TIMEOUT")),
         ),
         Variable(

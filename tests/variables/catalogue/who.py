@@ -22,16 +22,17 @@ def given(value):
 
 GROUP = Group(
     "Who am I, and how many are we?",
-    "torchrun gives these numbers to the processes that it starts. The second of two processes on one machine sees the "
-    "following, beside what torchrun itself was started with. `…` stands for what differs from job to job.",
+    "torchrun gives these numbers to the processes that it starts. The second of two processes on one machine sees "
+    "these, besides the environment that torchrun itself was started with. `…` stands for what differs from job to "
+    "job.",
     (
         Variable(
             "RANK",
             "The number of this process among all processes of the job, from 0. `init_process_group` reads it, unless "
             "you pass `rank=`.",
             f"{SET} Without it `init_process_group` raises an error.",
-            "That is its purpose. If two processes have the same number, the job does not start: both want to open "
-            "the port of rank 0, or both give the same name to the store.",
+            "They have to, because each process needs a number of its own. If two processes have the same number, "
+            "the job does not start: both want to open the port of rank 0, or both give the same name to the store.",
             (
                 python("distributed/rendezvous.py", "_env_rendezvous_handler", 'int(_get_env_or_raise("RANK"))'),
                 given('"RANK": str(worker.global_rank)'),
@@ -46,10 +47,10 @@ GROUP = Group(
             "WORLD_SIZE",
             "How many processes the whole job has. `init_process_group` reads it, unless you pass `world_size=`.",
             f"{SET} Without it `init_process_group` raises an error.",
-            "The rank with the larger number waits for a rank that does not exist. Here rank 1 believed in three "
-            "ranks, and the end of its message, `/2`, names the rank that never came. Rank 0 believed in two, and "
-            "lost its partner when rank 1 gave up. Its error changes from run to run: `Timed out`, `Connection reset` "
-            "or `Connect timeout`.",
+            "The rank with the larger number waits for a rank that does not exist. Here rank 1 was told that there "
+            "are three ranks, and the end of its message, `/2`, names the rank that never came. Rank 0 was told "
+            "two, and lost its partner when rank 1 gave up. Its error changes from run to run: `Timed out`, "
+            "`Connection reset` or `Connect timeout`.",
             (
                 python("distributed/rendezvous.py", "_env_rendezvous_handler", 'int(_get_env_or_raise("WORLD_SIZE"))'),
                 given('"WORLD_SIZE": str(worker.world_size)'),
@@ -60,11 +61,11 @@ GROUP = Group(
         ),
         Variable(
             "LOCAL_RANK",
-            "The number of this process on its own machine, from 0. Programs use it to choose their GPU; "
+            "The number of this process on its own machine, from 0. Programs use it to choose their GPU, and "
             "`init_device_mesh` and `dist.get_node_local_rank()` read it.",
             f"{SET} Slurm and MPI have names of their own for it.",
-            "On one machine they must differ. If two processes of one machine have the same number, both choose the "
-            "same GPU, and nothing says so at first.",
+            "On one machine they must differ. If two processes of one machine have the same number, both choose "
+            "the same GPU, and at first there is no error.",
             (
                 python("distributed/distributed_c10d.py", "get_node_local_rank", 'int(os.environ["LOCAL_RANK"])'),
                 python("distributed/device_mesh.py", "DeviceMesh", 'int(os.environ["LOCAL_RANK"])'),
@@ -84,11 +85,11 @@ GROUP = Group(
         ),
         Variable(
             "GROUP_RANK",
-            "The number of this machine, or more exactly of this torchrun, from 0. The name `NODE_RANK` does not exist "
-            "here.",
+            "The number of this machine, or more exactly of this torchrun, from 0. torchrun sets no variable "
+            "`NODE_RANK`.",
             SET,
-            "Processes of different machines have different ones. With the `c10d` rendezvous a machine can get another "
-            "number after a restart.",
+            "Processes of different machines have different values. With the `c10d` rendezvous a machine can get "
+            "another number after a restart.",
             (given('"GROUP_RANK": str(worker_group.group_rank)'),),
             see=SIX,
         ),
@@ -102,9 +103,9 @@ GROUP = Group(
         ),
         Variable(
             "ROLE_NAME",
-            "The role of this process, as `--role` says it. torchrun uses it in the names of log lines.",
-            f"{SET} The value is `default`.",
-            "Processes of several roles can be in one job. torchrun's own command line starts one role.",
+            "The role of this process, as given with `--role`. torchrun puts it in front of log lines.",
+            f"{SET} Without `--role` the value is `default`.",
+            "One job can have processes of several roles, but one torchrun starts processes of one role.",
             (given('"ROLE_NAME": spec.role'),),
         ),
         Variable(
@@ -118,14 +119,15 @@ GROUP = Group(
             "ROLE_WORLD_SIZE",
             "How many processes have the same role. With one role it is equal to `WORLD_SIZE`.",
             SET,
-            "Processes of different roles may have different ones.",
+            "Processes of different roles may have different values.",
             (given('"ROLE_WORLD_SIZE": str(worker.role_world_size)'),),
         ),
         Variable(
             "SLURM_PROCID",
             "Slurm's name for the rank: the number of this task in the step that `srun` has started.",
             "None. `srun` sets it. torch does not read it, so a program under plain `srun` copies it into `RANK`.",
-            "That is its purpose. In the batch script itself it is 0, because the script runs once, on the first node.",
+            "They have to, because each task needs a number of its own. In the batch script itself it is 0, "
+            "because the script runs once, on the first node.",
             (FOREIGN, SRUN),
             see="launching/two-computers#When there are many: Slurm",
         ),
@@ -133,15 +135,15 @@ GROUP = Group(
             "SLURM_LOCALID",
             "Slurm's name for the local rank: the number of this task on its node.",
             "None. `srun` sets it. A program under plain `srun` copies it into `LOCAL_RANK`.",
-            "That is its purpose.",
+            "They have to on one node, because each task of the node needs a number of its own.",
             (SRUN,),
             see="launching/two-computers#When there are many: Slurm",
         ),
         Variable(
             "SLURM_NTASKS",
             "How many tasks the step or the job has. A program under plain `srun` copies it into `WORLD_SIZE`.",
-            "None. Slurm sets it where a number of tasks was asked for.",
-            "The tasks of one step have the same.",
+            "None. Slurm sets it if the job asked for a number of tasks.",
+            "They do not differ: all tasks of one step have the same value.",
             (SRUN,),
             see="launching/two-computers#When there are many: Slurm",
         ),
@@ -149,7 +151,7 @@ GROUP = Group(
             "OMPI_COMM_WORLD_RANK",
             "Open MPI's name for the rank. `mpirun` sets it for each process that it starts.",
             "None. A program under `mpirun` copies it into `RANK`.",
-            "That is its purpose.",
+            "They have to, because each process needs a number of its own.",
             (FOREIGN, OPEN_MPI),
         ),
         Variable(
