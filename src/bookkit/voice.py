@@ -14,7 +14,8 @@ CHECKS = "# What this page checks"
 MINUTES = re.compile(r"^\*(Core|More) · (\d+) minutes?\b[^*]*\*$", re.M)
 TOTAL = re.compile(r"^\| (\d+) minutes core, (\d+) in all \|", re.M)
 SLACK = 3  # minutes by which the total of a page may differ from the sum of its sections
-FOOTNOTE = re.compile(r"^\[\^[\w-]+\]:.*$", re.M)
+FOOTNOTE = re.compile(r"^\[\^([\w-]+)\]:.*$", re.M)
+MARK = re.compile(r"\[\^([\w-]+)\](?!:)")
 CITATION = re.compile(r"\btorch/[\w/]+\.(?:py|cpp|hpp|h)\b")
 BOLD_QUESTION = re.compile(r"\*\*[^*]+\?\*\*")
 UNUSED = {
@@ -93,6 +94,15 @@ def citation(chapter):
         if cell.cell_type == "markdown":
             for found in CITATION.findall(FOOTNOTE.sub("", cell.source)):
                 yield index, f"a source in running text ({found})"
+
+
+@rule("footnote", "write the footnote, or take its mark away")
+def footnote(chapter):
+    """Sphinx says nothing of a mark without its footnote: the page shows the letters."""
+    text = "\n".join(text for _, text in texts(chapter))
+    written = {name for cell in chapter.notebook.cells for name in FOOTNOTE.findall(cell.source)}
+    for name in sorted(set(MARK.findall(text)) ^ written):
+        yield None, f"[^{name}] has {'no mark' if name in written else 'no footnote'}"
 
 
 @rule("visible-lines", f"fold what is plumbing (tag it {HIDDEN}), or split it")

@@ -43,7 +43,8 @@ It is one.[^one]
 ## Summary
 """
 NAMES = {
-    "sections", "why-first", "minutes", "answers", "late", "citation", "visible-lines", "visible-assertion", "words",
+    "sections", "why-first", "minutes", "answers", "late", "citation", "footnote", "visible-lines", "visible-assertion",
+    "words",
 }  # fmt: skip
 
 
@@ -96,6 +97,8 @@ def test_a_chapter_that_keeps_them_passes(tmp_path, make):
         ("late", replaced(2, voice.LATE, "Run")),
         ("late", replaced(3, "%%px\n", "")),
         ("citation", replaced(1, "It is one.", "It is one (torch/distributed/run.py, 2.13).")),
+        ("footnote", replaced(1, "It is one.[^one]", "It is one.[^two] [^one]")),
+        ("footnote", replaced(1, "It is one.[^one]", "It is one.")),
         ("visible-lines", replaced(3, "rank = 0", "rank = 0\n" * 15)),
         ("visible-assertion", replaced(3, "rank = 0", "assert True")),
         ("words", replaced(1, "It is one.", "It is simply one.")),
