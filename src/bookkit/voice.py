@@ -16,6 +16,7 @@ TOTAL = re.compile(r"^\| (\d+) minutes core, (\d+) in all \|", re.M)
 SLACK = 3  # minutes by which the total of a page may differ from the sum of its sections
 FOOTNOTE = re.compile(r"^\[\^([\w-]+)\]:.*$", re.M)
 MARK = re.compile(r"\[\^([\w-]+)\](?!:)")
+CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.S)  # in a line or a block: it ends with as many as it began
 CITATION = re.compile(r"\btorch/[\w/]+\.(?:py|cpp|hpp|h)\b")
 BOLD_QUESTION = re.compile(r"\*\*[^*]+\?\*\*")
 UNUSED = {
@@ -33,7 +34,7 @@ def texts(chapter):
     """``(index, text without code and footnotes)`` of each text cell."""
     for index, cell in enumerate(chapter.notebook.cells):
         if cell.cell_type == "markdown":
-            yield index, FOOTNOTE.sub("", re.sub(r"```.*?```|`[^`]*`", "``", cell.source, flags=re.S))
+            yield index, FOOTNOTE.sub("", CODE.sub("``", cell.source))
 
 
 @rule("sections", f"a chapter has {', '.join(SECTIONS)}")

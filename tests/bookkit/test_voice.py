@@ -114,6 +114,10 @@ def test_a_class_may_be_longer(found):
     assert found(replaced(3, "rank = 0", "class Model:\n" + "    a = 0\n" * 15)) == {}
 
 
+def test_what_follows_a_directive_is_read(found):
+    assert found(replaced(2, "run this.", "run this.\n\n````{note}\n````\n\nIt is `a` simply.")).keys() == {"words"}
+
+
 def test_a_solution_may_be_longer(found):
     def appended(*cells):
         return lambda notebook: notebook.cells.extend(cells)
