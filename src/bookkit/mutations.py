@@ -113,8 +113,9 @@ def _changes_of(node, code, whole):
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield node, str(not node.value), f"{node.value} turned"
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        new = 2 * node.value if isinstance(node.value, float) and node.value >= FAR else node.value + 1
-        yield node, repr(new), f"{node.value} became {new}"
+        far = isinstance(node.value, float) and node.value >= FAR
+        other = repr(2 * node.value if far else node.value + 1)
+        yield node, other, f"{node.value} became {other}"
     for body in (getattr(node, name, None) for name in ("body", "orelse")):
         for first, second in zip(body or [], (body or [])[1:], strict=False) if isinstance(body, list) else []:
             if isinstance(first, ast.Expr) and isinstance(second, ast.Expr) and not {first, second} & whole:

@@ -2,6 +2,7 @@
 
 import ast
 
+from bookkit.needs import NEEDS_GPU, lack
 from bookkit.voice import LATE
 
 SPEED = {"set_num_threads"}  # how many threads compute a value
@@ -51,6 +52,8 @@ def _untouched(node):
         if ast.unparse(node.func) in PATHS:
             yield from node.args[:1]
         yield from (keyword for keyword in node.keywords if keyword.arg in GUARDS | PATIENCE)
+    if isinstance(node, ast.If) and "'cuda'" in ast.unparse(node.test) and lack(NEEDS_GPU):
+        yield from node.body
     if isinstance(node, ast.arguments):
         named = zip([*node.posonlyargs, *node.args][::-1], node.defaults[::-1], strict=False)
         for argument, default in [*named, *zip(node.kwonlyargs, node.kw_defaults, strict=True)]:

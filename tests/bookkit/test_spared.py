@@ -3,6 +3,7 @@
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from bookkit import needs
 from bookkit.mutations import changes, mutations
 
 
@@ -45,3 +46,10 @@ def test_the_cell_for_who_came_late_is_left_alone():
         ]
     )
     assert [mutation.index for mutation in mutations(notebook)] == [0, 4]
+
+
+def test_what_only_a_gpu_runs_is_changed_where_there_is_one(monkeypatch):
+    source = 'if device.type == "cuda":\n    wait()'
+    for lacking, expected in ("shows no NVIDIA GPU", False), ("", True):
+        monkeypatch.setitem(needs.NEEDS, needs.NEEDS_GPU, needs.Need(lambda lacking=lacking: lacking, kept=True))
+        assert ("wait() left out" in {what for what, _ in changes(source)}) == expected
