@@ -8,9 +8,11 @@ from bookkit.voice import LATE
 SPEED = {"set_num_threads"}  # how many threads compute a value
 SEEDS = {"manual_seed", "manual_seed_all", "seed", "default_rng", "Random"}  # any seed would do
 PATIENCE = {"timeout", "timedelta", "rounds"}  # how long something may take, and how often it is timed
-GUARDS = {"strict"}  # of zip: an error where lengths differ
+GUARDS = {"strict", "check"}  # of zip and of subprocess.run: an error where something is wrong
 SIGNLESS = {"abs", "norm", "square"}  # a - b and b - a are the same to them
 PATHS = {"sys.path.insert"}  # before which other folders
+PULLS = {"world.pull"}  # from which rank the notebook takes what all of them have
+BELOW = (ast.Lt, ast.LtE)
 
 
 def spared(tree):
@@ -52,6 +54,10 @@ def _untouched(node):
         if ast.unparse(node.func) in PATHS:
             yield from node.args[:1]
         yield from (keyword for keyword in node.keywords if keyword.arg in GUARDS | PATIENCE)
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in PULLS:
+        yield node.slice
+    if isinstance(node, ast.Compare) and isinstance(node.ops[-1], BELOW) and _fraction(node.comparators[-1]):
+        yield node.comparators[-1]  # what is below a bound is below a larger one
     if isinstance(node, ast.If) and "'cuda'" in ast.unparse(node.test) and lack(NEEDS_GPU):
         yield from node.body
     if isinstance(node, ast.arguments):
@@ -67,6 +73,10 @@ def _signless(node):
         yield from node.args
         if isinstance(node.func, ast.Attribute):
             yield node.func.value
+
+
+def _fraction(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, float) and node.value < 1
 
 
 def _name(call):

@@ -18,6 +18,9 @@ from bookkit.mutations import changes, mutations
         ("x = wait(timeout=30)", set()),
         ("x = wait(timeout=timedelta(seconds=30))", set()),
         ("def fastest(ways, rounds=3, *, timeout=9): ...", set()),
+        ("x = subprocess.run(program, check=True)", set()),
+        ("x = world.pull(name)[0]", set()),
+        ("x = off < 1e-5", {"off < 1e-5 reversed"}),
         ('sys.path.insert(0, "scripts")', {'sys.path.insert(0, "scripts") left out'}),
     ],
 )
