@@ -10,6 +10,7 @@ SEEDS = {"manual_seed", "manual_seed_all", "seed", "default_rng", "Random"}  # a
 PATIENCE = {"timeout", "timedelta", "rounds"}  # how long something may take, and how often it is timed
 GUARDS = {"strict", "check"}  # of zip and of subprocess.run: an error where something is wrong
 SIGNLESS = {"abs", "norm", "square"}  # a - b and b - a are the same to them
+OF_GPUS = {"cpu_offload", "non_blocking"}  # where a GPU's memory is copied to, and when
 PATHS = {"sys.path.insert"}  # before which other folders
 PULLS = {"world.pull"}  # from which rank the notebook takes what all of them have
 BELOW = (ast.Lt, ast.LtE)
@@ -53,7 +54,8 @@ def _untouched(node):
             yield from node.keywords
         if ast.unparse(node.func) in PATHS:
             yield from node.args[:1]
-        yield from (keyword for keyword in node.keywords if keyword.arg in GUARDS | PATIENCE)
+        idle = GUARDS | PATIENCE | (OF_GPUS if lack(NEEDS_GPU) else set())
+        yield from (keyword for keyword in node.keywords if keyword.arg in idle)
     if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) in PULLS:
         yield node.slice
     if isinstance(node, ast.Compare) and isinstance(node.ops[-1], BELOW) and _fraction(node.comparators[-1]):
