@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from bookkit.needs import kept
 from bookkit.normalise import HIDDEN
 from bookkit.notebook import code_cells, tags
+from bookkit.spared import below_late, spared
 
 SWAPPED = {ast.Sub: "-", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.MatMult: "@", ast.Pow: "**"}
 REVERSED = {ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.Eq: "!=", ast.NotEq: "=="}
 UNTOLD = ("print", "display")  # dropping one of them changes the output and no claim
 PLUMBING = ("ranklab.check.", "ranklab.start(", "world.stop(")
+FAR = 1000.0  # to a float from here on, one more is less than what is measured differs from run to run
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,19 @@ class Mutation:
 def mutations(notebook):
     """Return all changes of the cells that teach: those shown, outside of exercises, that start or stop nothing.
 
-    A cell that this machine does not run is left out: nothing could notice its change.
+    A cell that this machine does not run is left out, and so is the one for who came late: nothing could notice its
+    change.
     """
-    found, exercise = [], False
+    found, exercise, late = [], False, False
     codes = {index: cell for index, _, cell in code_cells(notebook)}
     for index, cell in enumerate(notebook.cells):
         if index not in codes:
-            exercise = _exercises(cell.source, exercise)
-        elif not (exercise or HIDDEN in tags(cell) or kept(cell) or any(word in cell.source for word in PLUMBING)):
+            exercise, late = _exercises(cell.source, exercise), below_late(late, cell.source)
+            continue
+        plumbing = any(word in cell.source for word in PLUMBING)
+        if not (exercise or late or plumbing or HIDDEN in tags(cell) or kept(cell)):
             found += [Mutation(index, what, source) for what, source in changes(cell.source)]
+        late = below_late(late, "")
     return found
 
 
@@ -78,15 +84,18 @@ def changes(source):
     except SyntaxError:
         return
     lead = f"{magic}\n" if magic else ""
+    whole, unswapped = spared(tree)
     for node in ast.walk(tree):
-        for old, new, what in _changes_of(node, code):
+        if node in whole or (node in unswapped and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)):
+            continue
+        for old, new, what in _changes_of(node, code, whole):
             start, end = _span(old, code)
             text = code.encode()
             yield what, lead + (text[:start] + new.encode() + text[end:]).decode()
 
 
-def _changes_of(node, code):
-    """Yield ``(node to replace, its new text, what)``."""
+def _changes_of(node, code, whole):
+    """Yield ``(node to replace, its new text, what)``; what is in ``whole`` keeps its place among the others."""
 
     def text(part):
         return ast.get_source_segment(code, part) or ""
@@ -104,10 +113,12 @@ def _changes_of(node, code):
     elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
         yield node, str(not node.value), f"{node.value} turned"
     elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        yield node, repr(node.value + 1), f"{node.value} became {node.value + 1}"
+        far = isinstance(node.value, float) and node.value >= FAR
+        other = repr(2 * node.value if far else node.value + 1)
+        yield node, other, f"{node.value} became {other}"
     for body in (getattr(node, name, None) for name in ("body", "orelse")):
         for first, second in zip(body or [], (body or [])[1:], strict=False) if isinstance(body, list) else []:
-            if isinstance(first, ast.Expr) and isinstance(second, ast.Expr):
+            if isinstance(first, ast.Expr) and isinstance(second, ast.Expr) and not {first, second} & whole:
                 yield from _exchanged(first, second, text)
 
 
