@@ -1,8 +1,9 @@
 """What the built pages get: an index to search, folds, one style sheet of many, pages in order."""
 
 from bs4 import BeautifulSoup
+from PIL import Image
 
-from bookkit.website import bundle, frame, pages, search, stylesheets
+from bookkit.website import bundle, finish, frame, pages, search, stylesheets
 
 ARTICLE = """<article class="bd-article"><section id="hangs"><h1>Hangs<a class="headerlink" href="#hangs">#</a></h1>
 <p>It is two in the morning.</p><nav>Menu</nav>
@@ -19,7 +20,9 @@ def soup(text):
 
 
 def page(text, address="book/a.html"):
-    return pages.Page(None, address, soup(text))
+    made = pages.Page(None, address)
+    made.soup = soup(text)
+    return made
 
 
 def test_an_index_has_sections_terms_and_code_and_neither_menus_minutes_nor_guards():
@@ -79,9 +82,17 @@ def test_files_that_all_pages_share_become_one_and_a_page_keeps_its_own(tmp_path
     shared = """<link rel="stylesheet" href="{up}_static/a.css?v=1"/><script defer src="{up}_static/late.js"></script>
 <script src="{up}_static/soon.js"></script><script src="{up}_static/searchtools.js"></script>
 <script>DOCUMENTATION_OPTIONS.pagename = "x";</script><p class="here">"""
-    one = page(shared.format(up="../") + '<script src="../_static/own.js"></script>')
-    two = page(shared.format(up=""), "search.html")
-    bundle.bundle(tmp_path, [one, two])
+    one = pages.Page(tmp_path / "one.html", "book/a.html")
+    one.path.write_text(shared.format(up="../") + '<script src="../_static/own.js"></script>')
+    two = pages.Page(tmp_path / "two.html", "search.html")
+    two.path.write_text(shared.format(up=""))
+    needed = [bundle.needs(each) for each in (one, two)]
+    one.write()
+    two.write()
+    made = bundle.bundle(tmp_path, needed)
+    for each, needs in zip((one, two), needed, strict=True):
+        bundle.link(each, needs, made)
+        del each.soup  # what is read now is what was written
     files = [tag["src"].split("?")[0] for tag in one.soup.select("script")]
     assert files == ["../_static/book.js", "../_static/own.js"]
     assert [tag["src"].split("?")[0] for tag in two.soup.select("script")] == ["_static/book.js"]
@@ -120,7 +131,7 @@ def test_pages_come_in_the_order_of_the_book_with_their_part(tmp_path):
         path = tmp_path / "html" / f"{name}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("<article class='bd-article'><h1>T<a>#</a></h1></article>")
-    found = pages.read(tmp_path / "html", tmp_path)
+    found = pages.find(tmp_path / "html", tmp_path)
     assert [(page.address, page.part) for page in found] == [
         ("book/index.html", ""),
         ("book/setup.html", ""),
@@ -129,3 +140,28 @@ def test_pages_come_in_the_order_of_the_book_with_their_part(tmp_path):
     ]
     assert found[2].title == "T"
     assert found[2].up("_static/x.css") == "../../_static/x.css"
+
+
+def test_pages_are_finished_side_by_side_as_in_turn(tmp_path):
+    html, store = tmp_path / "html", tmp_path / "kept"
+    (html / "_static").mkdir(parents=True)
+    (html / "_static" / "a.css").write_text(".one,.two,.lost{a:b}")
+    (html / "_static" / "a.js").write_text("a()")
+    Image.new("RGB", (40, 20), "#fbfbf9").save(html / "picture.png")
+    (tmp_path / "_toc.yml").write_text("root: book/one\nparts:\n- caption: Part 1\n  chapters:\n  - file: book/two\n")
+    (html / "book").mkdir()
+    for name in ("one", "two"):
+        text = f"""<html><head><link rel="stylesheet" href="../_static/a.css"/><script src="../_static/a.js"></script>
+</head><body><article class="bd-article"><section id="{name}"><h1>{name.title()}<a class="headerlink">#</a></h1>
+<p class="{name}">Words of {name}.</p><img src="../picture.png"/></section></article></body></html>"""
+        (html / "book" / f"{name}.html").write_text(text)
+    finish.finish(html, tmp_path, store)
+    for name in ("one", "two"):
+        done = soup((html / "book" / f"{name}.html").read_text())
+        assert [tag["src"] for tag in done.select("article img")] == ["../picture.png", "../picture-dark.png"]
+        assert done.select_one("link")["href"].startswith("../_static/book.css?v=")
+    assert ".one,.two{a:b}" in (html / "_static" / "book.css").read_text()
+    found = (html / "_static" / search.NAME).read_text()
+    assert '"pages":[["One","book/one.html",""],["Two","book/two.html","Part 1"]]' in found
+    assert '[0,"one",1,"One","Words of one.",""],[1,"two",1,"Two","Words of two.",""]' in found
+    assert len(list(store.rglob("*"))) == 2, "one folder with one twin, and no half of one"
