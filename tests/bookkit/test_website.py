@@ -108,6 +108,8 @@ def test_a_page_has_names_folds_and_a_theme_without_scripts():
 <header id="pst-header"></header><div><a class="navbar-brand"><p>Rank by Rank</p></a></div>
 <button class="search-button-field" aria-label="Search">Search Ctrl+K</button>
 <details><summary aria-label="Toggle hidden content">What this page checks</summary></details>
+<dl><dt class="sig"><dl><dd>size</dd></dl></dt></dl>
+<nav><li class="has-children"><a>Teaching</a><details><summary><i></i></summary></details></li></nav>
 <div class="admonition solution dropdown toggle"><p class="admonition-title">Solution to <a href="#x">Exercise 1</a></p><p>x</p></div>
 <table><thead><tr><th></th><th>Time</th></tr></thead></table></body></html>"""  # noqa: E501
     mended = page(text)
@@ -115,7 +117,8 @@ def test_a_page_has_names_folds_and_a_theme_without_scripts():
     found = mended.soup
     assert found.html["data-theme"] == "light"
     assert "prefers-color-scheme" in found.script.string
-    assert found.select("[aria-label]") == []
+    assert [tag["aria-label"] for tag in found.select("[aria-label]")] == ["Pages of Teaching"]
+    assert found.select_one("dt > div.rl-parameters > div").get_text() == "size"
     assert found.select_one("details.solution > summary").get_text() == "Solution to Exercise 1"
     assert found.select("summary a, .dropdown, .toggle") == []
     assert [tag.name for tag in found.tr.find_all(True)] == ["td", "th"]

@@ -29,9 +29,11 @@ def _theme(soup):
 
 
 def _names(soup):
-    """What axe-core objects to: a name that hides the visible words, a logo outside all landmarks, an empty heading."""
+    """What axe-core objects to: names that are missing or hide the visible words, a logo outside all landmarks, …"""
     for element in soup.select("button.search-button-field[aria-label], details > summary[aria-label]"):
         del element["aria-label"]  # its words are its name
+    for entry in soup.select("li.has-children:has(> a) > details > summary"):
+        entry["aria-label"] = f"Pages of {entry.find_parent('li').a.get_text(strip=True)}"  # it shows an arrow alone
     for button in soup.select("button.sidebar-toggle[title]"):
         button["aria-label"] = button["title"]
     for header in soup.select("header#pst-header"):
@@ -41,6 +43,10 @@ def _names(soup):
     for heading in soup.select("table th"):
         if not heading.get_text(strip=True) and not heading.find(["img", "svg"]):
             heading.name = "td"
+    for parameters in soup.select("dt.sig dl"):  # one a line, and no list of terms
+        parameters.name, parameters["class"] = "div", "rl-parameters"
+        for parameter in parameters.select("dd"):
+            parameter.name = "div"
     for hint in soup.select("i.fa-magnifying-glass, .article-header-buttons i, .prev-next-area i"):
         hint["aria-hidden"] = "true"
     seen = soup.select("meta[name=viewport]")
