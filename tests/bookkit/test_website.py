@@ -168,3 +168,23 @@ def test_pages_are_finished_side_by_side_as_in_turn(tmp_path):
     assert '"pages":[["One","book/one.html",""],["Two","book/two.html","Part 1"]]' in found
     assert '[0,"one",1,"One","Words of one.",""],[1,"two",1,"Two","Words of two.",""]' in found
     assert len(list(store.rglob("*"))) == 2, "one folder with one twin, and no half of one"
+
+
+def test_minutes_ranks_and_needs_become_slim_lines_and_other_tables_stay():
+    row = (
+        "<thead><tr><th>{}</th><th><p>You need</p></th></tr></thead><tbody><tr>"
+        "<td><p>5 minutes</p></td><td><p>a <a>tree</a></p></td></tr>"
+    )
+    text = f"""<html><article><section><h1>A sum</h1><p>A third of each step.</p>
+<div class="pst-scrollable-table-container"><table>{row.format("Time")}</tbody></table></div>
+<p>To read the page, eyes.</p>
+<table>{row.format("Way")}</tbody></table></section></article></html>"""
+    mended = page(text)
+    frame.mend(mended)
+    (facts,) = mended.soup.select("h1 ~ dl.rl-facts")
+    assert [(fact.dt.get_text(), fact.dd.decode_contents()) for fact in facts.select("div")] == [
+        ("Time", "5 minutes"),
+        ("You need", "a <a>tree</a>"),
+    ]
+    assert mended.soup.select_one("dl.rl-facts + p.rl-how")
+    assert len(mended.soup.select("table")) == 1

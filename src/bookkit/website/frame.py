@@ -18,6 +18,7 @@ def mend(page):
     """Change the elements of one page."""
     _theme(page.soup)
     _names(page.soup)
+    _facts(page.soup)
     _folds(page.soup)
     _search(page.soup)
 
@@ -54,6 +55,26 @@ def _names(soup):
         again.decompose()
     for contents in soup.select("#jb-print-docs-body"):
         contents.decompose()  # on paper the text comes first, not a list of its headings
+
+
+def _facts(soup):
+    """The table of minutes, ranks and needs as slim lines: a chapter opens with its first sentences."""
+    for table in soup.select("article section > h1 ~ .pst-scrollable-table-container > table, h1 ~ table"):
+        heads, rows = table.select("thead th"), table.select("tbody tr")
+        if not heads or heads[0].get_text(strip=True) != "Time" or len(rows) != 1:
+            continue
+        facts = soup.new_tag("dl", attrs={"class": "rl-facts simple"})
+        for head, told in zip(heads, rows[0].find_all("td", recursive=False), strict=True):
+            fact, name, words = soup.new_tag("div"), soup.new_tag("dt"), soup.new_tag("dd")
+            name.string = head.get_text(strip=True)
+            words.extend(list((told.p or told).contents))
+            fact.extend([name, words])
+            facts.append(fact)
+        box = table.parent if "pst-scrollable-table-container" in table.parent.get("class", ()) else table
+        how = box.find_next_sibling("p")
+        if how and how.get_text().startswith(("To read the page", "To run the page")):
+            how["class"] = "rl-how"
+        box.replace_with(facts)
 
 
 def _folds(soup):
