@@ -175,7 +175,7 @@ def test_minutes_ranks_and_needs_become_slim_lines_and_other_tables_stay():
         "<thead><tr><th>{}</th><th><p>You need</p></th></tr></thead><tbody><tr>"
         "<td><p>5 minutes</p></td><td><p>a <a>tree</a></p></td></tr>"
     )
-    text = f"""<html><article><section><h1>A sum</h1><p>A third of each step.</p>
+    text = f"""<html><head></head><article><section><h1>A sum</h1><p>A third of each step.</p>
 <div class="pst-scrollable-table-container"><table>{row.format("Time")}</tbody></table></div>
 <p>To read the page, eyes.</p>
 <table>{row.format("Way")}</tbody></table></section></article></html>"""
@@ -187,4 +187,5 @@ def test_minutes_ranks_and_needs_become_slim_lines_and_other_tables_stay():
         ("You need", "a <a>tree</a>"),
     ]
     assert mended.soup.select_one("dl.rl-facts + p.rl-how")
+    assert mended.soup.select_one("meta[name=description]")["content"] == "A third of each step."
     assert len(mended.soup.select("table")) == 1

@@ -10,6 +10,7 @@ THEME = """(() => {
   const dark = page.mode === "auto" ? matchMedia("(prefers-color-scheme: dark)").matches : page.mode === "dark";
   page.theme = dark ? "dark" : "light";
 })();"""
+DESCRIBED = 160  # letters; a list of pages shows no more
 WITHOUT_SCRIPTS = """<noscript><p>Search needs scripts. Without them, the <a href="book/glossary.html">glossary</a> says
 what a word means, and the contents beside this text lead to the chapters.</p></noscript>"""
 
@@ -17,6 +18,7 @@ what a word means, and the contents beside this text lead to the chapters.</p></
 def mend(page):
     """Change the elements of one page."""
     _theme(page.soup)
+    _described(page.soup)
     _names(page.soup)
     _facts(page.soup)
     _folds(page.soup)
@@ -27,6 +29,15 @@ def _theme(soup):
     soup.html["data-theme"] = "light"
     for script in soup.select("script[data-cfasync]"):
         script.string = THEME
+
+
+def _described(soup):
+    """A page's first sentences, for those who find it in a list of pages."""
+    first = soup.select_one("article h1 ~ p, article p")
+    if first and not soup.select_one("meta[name=description]"):
+        words = " ".join(first.get_text().split())
+        told = words if len(words) <= DESCRIBED else f"{words[:DESCRIBED].rsplit(' ', 1)[0]} …"
+        soup.head.append(soup.new_tag("meta", attrs={"name": "description", "content": told}))
 
 
 def _names(soup):
