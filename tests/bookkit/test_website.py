@@ -1,8 +1,9 @@
 """What the built pages get: an index to search, folds, one style sheet of many, pages in order."""
 
 from bs4 import BeautifulSoup
+from PIL import Image
 
-from bookkit.website import bundle, frame, pages, search, stylesheets
+from bookkit.website import bundle, finish, frame, pages, search, stylesheets
 
 ARTICLE = """<article class="bd-article"><section id="hangs"><h1>Hangs<a class="headerlink" href="#hangs">#</a></h1>
 <p>It is two in the morning.</p><nav>Menu</nav>
@@ -19,7 +20,9 @@ def soup(text):
 
 
 def page(text, address="book/a.html"):
-    return pages.Page(None, address, soup(text))
+    made = pages.Page(None, address)
+    made.soup = soup(text)
+    return made
 
 
 def test_an_index_has_sections_terms_and_code_and_neither_menus_minutes_nor_guards():
@@ -79,9 +82,17 @@ def test_files_that_all_pages_share_become_one_and_a_page_keeps_its_own(tmp_path
     shared = """<link rel="stylesheet" href="{up}_static/a.css?v=1"/><script defer src="{up}_static/late.js"></script>
 <script src="{up}_static/soon.js"></script><script src="{up}_static/searchtools.js"></script>
 <script>DOCUMENTATION_OPTIONS.pagename = "x";</script><p class="here">"""
-    one = page(shared.format(up="../") + '<script src="../_static/own.js"></script>')
-    two = page(shared.format(up=""), "search.html")
-    bundle.bundle(tmp_path, [one, two])
+    one = pages.Page(tmp_path / "one.html", "book/a.html")
+    one.path.write_text(shared.format(up="../") + '<script src="../_static/own.js"></script>')
+    two = pages.Page(tmp_path / "two.html", "search.html")
+    two.path.write_text(shared.format(up=""))
+    needed = [bundle.needs(each) for each in (one, two)]
+    one.write()
+    two.write()
+    made = bundle.bundle(tmp_path, needed)
+    for each, needs in zip((one, two), needed, strict=True):
+        bundle.link(each, needs, made)
+        del each.soup  # what is read now is what was written
     files = [tag["src"].split("?")[0] for tag in one.soup.select("script")]
     assert files == ["../_static/book.js", "../_static/own.js"]
     assert [tag["src"].split("?")[0] for tag in two.soup.select("script")] == ["_static/book.js"]
@@ -97,6 +108,8 @@ def test_a_page_has_names_folds_and_a_theme_without_scripts():
 <header id="pst-header"></header><div><a class="navbar-brand"><p>Rank by Rank</p></a></div>
 <button class="search-button-field" aria-label="Search">Search Ctrl+K</button>
 <details><summary aria-label="Toggle hidden content">What this page checks</summary></details>
+<dl><dt class="sig"><dl><dd>size</dd></dl></dt></dl>
+<nav><li class="has-children"><a>Teaching</a><details><summary><i></i></summary></details></li></nav>
 <div class="admonition solution dropdown toggle"><p class="admonition-title">Solution to <a href="#x">Exercise 1</a></p><p>x</p></div>
 <table><thead><tr><th></th><th>Time</th></tr></thead></table></body></html>"""  # noqa: E501
     mended = page(text)
@@ -104,7 +117,8 @@ def test_a_page_has_names_folds_and_a_theme_without_scripts():
     found = mended.soup
     assert found.html["data-theme"] == "light"
     assert "prefers-color-scheme" in found.script.string
-    assert found.select("[aria-label]") == []
+    assert [tag["aria-label"] for tag in found.select("[aria-label]")] == ["Pages of Teaching"]
+    assert found.select_one("dt > div.rl-parameters > div").get_text() == "size"
     assert found.select_one("details.solution > summary").get_text() == "Solution to Exercise 1"
     assert found.select("summary a, .dropdown, .toggle") == []
     assert [tag.name for tag in found.tr.find_all(True)] == ["td", "th"]
@@ -120,7 +134,7 @@ def test_pages_come_in_the_order_of_the_book_with_their_part(tmp_path):
         path = tmp_path / "html" / f"{name}.html"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("<article class='bd-article'><h1>T<a>#</a></h1></article>")
-    found = pages.read(tmp_path / "html", tmp_path)
+    found = pages.find(tmp_path / "html", tmp_path)
     assert [(page.address, page.part) for page in found] == [
         ("book/index.html", ""),
         ("book/setup.html", ""),
@@ -129,3 +143,49 @@ def test_pages_come_in_the_order_of_the_book_with_their_part(tmp_path):
     ]
     assert found[2].title == "T"
     assert found[2].up("_static/x.css") == "../../_static/x.css"
+
+
+def test_pages_are_finished_side_by_side_as_in_turn(tmp_path):
+    html, store = tmp_path / "html", tmp_path / "kept"
+    (html / "_static").mkdir(parents=True)
+    (html / "_static" / "a.css").write_text(".one,.two,.lost{a:b}")
+    (html / "_static" / "a.js").write_text("a()")
+    Image.new("RGB", (40, 20), "#fbfbf9").save(html / "picture.png")
+    (tmp_path / "_toc.yml").write_text("root: book/one\nparts:\n- caption: Part 1\n  chapters:\n  - file: book/two\n")
+    (html / "book").mkdir()
+    for name in ("one", "two"):
+        text = f"""<html><head><link rel="stylesheet" href="../_static/a.css"/><script src="../_static/a.js"></script>
+</head><body><article class="bd-article"><section id="{name}"><h1>{name.title()}<a class="headerlink">#</a></h1>
+<p class="{name}">Words of {name}.</p><img src="../picture.png"/></section></article></body></html>"""
+        (html / "book" / f"{name}.html").write_text(text)
+    finish.finish(html, tmp_path, store)
+    for name in ("one", "two"):
+        done = soup((html / "book" / f"{name}.html").read_text())
+        assert [tag["src"] for tag in done.select("article img")] == ["../picture.png", "../picture-dark.png"]
+        assert done.select_one("link")["href"].startswith("../_static/book.css?v=")
+    assert ".one,.two{a:b}" in (html / "_static" / "book.css").read_text()
+    found = (html / "_static" / search.NAME).read_text()
+    assert '"pages":[["One","book/one.html",""],["Two","book/two.html","Part 1"]]' in found
+    assert '[0,"one",1,"One","Words of one.",""],[1,"two",1,"Two","Words of two.",""]' in found
+    assert len(list(store.rglob("*"))) == 2, "one folder with one twin, and no half of one"
+
+
+def test_minutes_ranks_and_needs_become_slim_lines_and_other_tables_stay():
+    row = (
+        "<thead><tr><th>{}</th><th><p>You need</p></th></tr></thead><tbody><tr>"
+        "<td><p>5 minutes</p></td><td><p>a <a>tree</a></p></td></tr>"
+    )
+    text = f"""<html><head></head><article><section><h1>A sum</h1><p>A third of each step.</p>
+<div class="pst-scrollable-table-container"><table>{row.format("Time")}</tbody></table></div>
+<p>To read the page, eyes.</p>
+<table>{row.format("Way")}</tbody></table></section></article></html>"""
+    mended = page(text)
+    frame.mend(mended)
+    (facts,) = mended.soup.select("h1 ~ dl.rl-facts")
+    assert [(fact.dt.get_text(), fact.dd.decode_contents()) for fact in facts.select("div")] == [
+        ("Time", "5 minutes"),
+        ("You need", "a <a>tree</a>"),
+    ]
+    assert mended.soup.select_one("dl.rl-facts + p.rl-how")
+    assert mended.soup.select_one("meta[name=description]")["content"] == "A third of each step."
+    assert len(mended.soup.select("table")) == 1

@@ -6,7 +6,7 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from ranklab.errors import WorldError
-from ranklab.figures import backward, chart, exchange, schedules, waiting
+from ranklab.figures import backward, chart, exchange, schedules, sums, waiting
 
 RANK = {"began": 1.0, "ended": 1.5, "ready": [1.1, 1.2, 1.3], "sums": [("4 MB", 1.1, 1.4)]}
 STEPS = [[("F", 0, 5.0, 5.1), ("B", 0, 5.4, 5.6004)]]
@@ -70,3 +70,26 @@ def test_a_run_that_is_not_there_cannot_be_drawn():
 def test_a_figure_that_a_chapter_draws_itself_keeps_nothing():
     figure, _ = chart("title", "x", "y")
     assert DisplayFormatter().format(figure)[1] == {}
+
+
+def test_a_message_that_waited_for_an_earlier_one_begins_a_new_step():
+    own, whole = [[1], [10], [100]], [111]
+    zero = [
+        ("recv", 1, 0, [0], own[0]),
+        ("recv", 2, 0, [0], [11]),
+        ("send", 1, 0, whole, whole),
+        ("send", 2, 0, whole, whole),
+    ]
+    others = [[("send", 0, 0, own[rank], own[rank]), ("recv", 0, 0, own[rank], own[rank])] for rank in (1, 2)]
+    values = kept(sums({"a_server": [(calls, whole) for calls in (zero, *others)]}, "title"))
+    ((name, states, messages),) = values["ways"]
+    assert (values["kind"], name) == ("sums", "a_server")
+    assert states == [own, [whole, own[1], own[2]], [whole] * 3]
+    assert messages == [[[1, 0, 0, 1], [2, 0, 0, 1]], [[0, 1, 0, 1], [0, 2, 0, 1]]]
+
+
+def test_a_sum_whose_messages_nobody_sent_is_refused():
+    with pytest.raises(WorldError, match="received what nobody sent, in 'a ring'"):
+        sums({"a ring": [([("recv", 1, 0, [0], [1])], [1]), ([], [10])]})
+    with pytest.raises(WorldError, match="got no way"):
+        sums({})

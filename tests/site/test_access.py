@@ -29,7 +29,7 @@ BROKEN = """() => {
   for (const nested of document.querySelectorAll("summary a, summary button, a button, button a"))
     found.push("one control in another: " + nested.outerHTML.slice(0, 120));
   for (const head of document.querySelectorAll("th")) if (!head.textContent.trim()) found.push("an empty heading of a table");
-  for (const control of document.querySelectorAll("button, input:not([type=hidden]), a[href]"))
+  for (const control of document.querySelectorAll("button, input:not([type=hidden]), a[href], summary"))
     if (control.checkVisibility() && !(words(control) || control.ariaLabel || control.title || control.labels?.length
         || control.querySelector("img[alt]:not([alt='']), svg title")))
       found.push("without a name: " + control.outerHTML.slice(0, 120));

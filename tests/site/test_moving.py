@@ -8,21 +8,22 @@ import pytest
 from IPython.core.formatters import DisplayFormatter
 
 from bookkit.moving import scripts, with_recordings
-from ranklab.figures import backward, chart, cost_fit, exchange, schedules, waiting
+from ranklab.figures import backward, chart, cost_fit, exchange, schedules, sums, waiting
 from ranklab.figures.recording import keep
 from tests.site.test_pages import FAINT, WIDE
 
 BOOK = Path(__file__).parents[2] / "book"
 STATIC = BOOK / "_static"
 MOST = 60_000
+OWN, BOTH = {0: [1, 1], 1: [10, 10]}, [11, 11]
 COMPUTED = {"zero": "Which step fits?", "places": "Six numbers", "cost": "Bytes to time", "mesh": "A mesh"}
-TITLES = ["one backward", "a schedule", "a hang", "a call", "a line", "a cut", *COMPUTED.values()]
+TITLES = ["one backward", "a schedule", "a hang", "a call", "a line", "a cut", "a sum", *COMPUTED.values()]
 
 
 def recordings():
     """One figure of each kind, as chapters draw them."""
-    sums = [("2 MiB", 0.02, 0.05), ("2 MiB", 0.04, 0.09)]
-    rank = {"began": 0.0, "ready": [0.01, 0.02, 0.03, 0.04], "sums": sums, "ended": 0.09}
+    sent = [("2 MiB", 0.02, 0.05), ("2 MiB", 0.04, 0.09)]
+    rank = {"began": 0.0, "ready": [0.01, 0.02, 0.03, 0.04], "sums": sent, "ended": 0.09}
     whole = rank | {"sums": [("4 MiB", 0.04, 0.12)], "ended": 0.12}
     steps = [[("F", 0, 0.0, 0.1), ("B", 0, 0.3, 0.5)], [("F", 0, 0.1, 0.2), ("B", 0, 0.2, 0.3)]]
     early = [("all_reduce", 0.4, 0.9), ("barrier", 0.9, 5.4)]
@@ -38,6 +39,10 @@ def recordings():
     figure, _ = chart(TITLES[5], "x", "y", 1)
     keep(figure, "cut", title=TITLES[5], pieces=["stem", "middle", "head"], costs=costs)
     yield figure
+    calls = {rank: [("isend", 1 - rank, 0, own, own), ("recv", 1 - rank, 0, own, own)] for rank, own in OWN.items()}
+    back = [[("recv", 1, 0, OWN[0], OWN[0]), ("send", 1, 0, BOTH, BOTH)], [calls[1][0], calls[1][1]]]
+    ways = {"everyone": [(calls[0], BOTH), (calls[1], BOTH)], "one_server": [(back[0], BOTH), (back[1], BOTH)]}
+    yield sums(ways, TITLES[6])
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +166,21 @@ def test_by_keyboard_a_size_a_schedule_and_a_call_are_chosen(opened):
         "2 numbers that no rank had before were computed. Nothing is left for rank 1."
         in figure(page, "a call").inner_text()
     )
+
+
+def test_by_keyboard_a_way_to_a_sum_is_gone_through(opened):
+    page = opened()
+    way = figure(page, "a sum")
+    assert "everyone, before the first of 1 step: each rank has its own numbers." in way.inner_text()
+    way.get_by_role("slider").focus()
+    page.keyboard.press("ArrowRight")
+    assert "2 messages at once. So far each rank sent 1\u00a0S. The whole sum is on all ranks." in way.inner_text()
+    way.get_by_role("radio").first.focus()
+    page.keyboard.press("ArrowRight")
+    way.get_by_role("button", name="Next").press("Enter")
+    assert "one server, after step 1 of 2: 1 message." in way.inner_text()
+    assert "So far rank 1 sent most, 1\u00a0S. The whole sum is on rank 0." in way.inner_text()
+    assert way.locator("td.rl-got").all_inner_texts() == ["01\nfrom 1", "01\nfrom 1"]
 
 
 def test_computed_figures_answer(opened):

@@ -3,6 +3,8 @@
 import hashlib
 import re
 import shutil
+from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from bookkit.website.stylesheets import prune, whole
@@ -24,19 +26,72 @@ SETTINGS = re.compile(r"^\s*(?:let toggle|var togglebutton|DOCUMENTATION_OPTIONS
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 
 
-def bundle(html, pages):
-    """Replace the style sheets and scripts that all pages share by one of each; a page keeps those that are its own."""
-    for page in pages:
-        _drop(page)
-    styles = _shared(pages, "link[rel=stylesheet][href]", "href")
-    scripts = _shared(pages, "script[src]:not([type=module])", "src")
+class Loaded(NamedTuple):
+    """An element that loads a file: which, whether a browser waits with it, and how it is written."""
+
+    file: str
+    late: bool
+    text: str
+
+
+@dataclass
+class Needs:
+    """What one page loads, and every class and id that it has."""
+
+    styles: list[Loaded]
+    scripts: list[Loaded]
+    names: set[str]
+
+
+class Bundle(NamedTuple):
+    """One file for many: which it replaces, its address from the top of the site, and the element that loads it."""
+
+    files: list[str]
+    address: str
+    element: str
+
+
+def needs(page):
+    """Drop from a page what nobody needs, and return what it needs."""
+    _drop(page)
+    return Needs(
+        _loaded(page, "link[rel=stylesheet][href]", "href"),
+        _loaded(page, "script[src]:not([type=module])", "src"),
+        _names(page),
+    )
+
+
+def bundle(html, needed):
+    """Make one style sheet and one script of those that all pages share, and return both.
+
+    Args:
+        html: the folder of the built pages.
+        needed: what each page needs; its elements are written to its file by now.
+    """
+    styles = _shared([each.styles for each in needed])
+    scripts = _shared([each.scripts for each in needed])
     static = html / "_static"
     joined = [_runnable(html / name) for name in scripts]
-    names = _names(pages) | {word for name in scripts if "bootstrap" not in name for word in _words(html / name)}
+    names = set().union(*(each.names for each in needed))
+    names.update(word for name in scripts if "bootstrap" not in name for word in _words(html / name))
     css = "\n".join(prune(whole(html / name, static), names) for name in styles)
-    _link(pages, styles, "link", "href", _store(static / STYLE, css))
-    _link(pages, scripts, "script", "src", _store(static / SCRIPT, ";\n".join(joined)))
+    made = [
+        Bundle(styles, _store(static / STYLE, css), '<link href="{}" rel="stylesheet"/>'),
+        Bundle(scripts, _store(static / SCRIPT, ";\n".join(joined)), '<script defer="" src="{}"></script>'),
+    ]
     _sweep(html, [*styles, *scripts])
+    return made
+
+
+def link(page, needed, bundles):
+    """Let the file of a page load the bundles, and no more what they replace; what is the page's own stays."""
+    text = page.path.read_text(encoding="utf-8")
+    for loaded, made in zip((needed.styles, needed.scripts), bundles, strict=True):
+        first, *rest = [each.text for each in loaded if each.file in made.files]
+        text = text.replace(first, made.element.format(page.up(made.address)), 1)
+        for element in rest:
+            text = text.replace(element, "", 1)
+    page.path.write_text(text, encoding="utf-8")
 
 
 def _drop(page):
@@ -54,22 +109,24 @@ def _file(address):
     return None if parts.scheme or parts.netloc else re.sub(r"^(?:\.\./|\./)+", "", parts.path)
 
 
-def _shared(pages, selector, attribute):
+def _loaded(page, selector, attribute):
+    elements = [(element, _file(element[attribute])) for element in page.soup.select(selector)]
+    return [Loaded(file, element.has_attr("defer"), str(element)) for element, file in elements if file]
+
+
+def _shared(pages):
     """The files that every page names, in the order in which a browser uses them: deferred scripts come last."""
-    named = [[element for element in page.soup.select(selector) if _file(element[attribute])] for page in pages]
-    sets = [{_file(element[attribute]) for element in elements} for elements in named]
-    first = sorted(named[0], key=lambda element: element.has_attr("defer"))
-    names = dict.fromkeys(_file(element[attribute]) for element in first)
+    sets = [{each.file for each in loaded} for loaded in pages]
+    names = dict.fromkeys(each.file for each in sorted(pages[0], key=lambda each: each.late))
     return [name for name in names if name in set.intersection(*sets)]
 
 
-def _names(pages):
-    """Every class and every id of every page."""
+def _names(page):
+    """Every class and every id of a page."""
     found = set()
-    for page in pages:
-        for element in page.soup.find_all(True):
-            found.update(element.get("class", ()))
-            found.add(element.get("id"))
+    for element in page.soup.find_all(True):
+        found.update(element.get("class", ()))
+        found.add(element.get("id"))
     return found
 
 
@@ -84,16 +141,6 @@ def _runnable(path):
 def _store(path, text):
     path.write_text(text, encoding="utf-8")
     return f"_static/{path.name}?v={hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-def _link(pages, replaced, name, attribute, address):
-    for page in pages:
-        elements = [e for e in page.soup.select(f"{name}[{attribute}]") if _file(e[attribute]) in replaced]
-        made = page.soup.new_tag(name, attrs={attribute: page.up(address)})
-        made["rel" if name == "link" else "defer"] = "stylesheet" if name == "link" else ""
-        elements[0].insert_before(made)
-        for element in elements:
-            element.decompose()
 
 
 def _sweep(html, joined):

@@ -2,6 +2,7 @@
 
 import hashlib
 import inspect
+import os
 
 from PIL import Image
 
@@ -38,7 +39,9 @@ def _twin(file, store):
     light = file.read_bytes()
     kept = store / hashlib.sha256(light + inspect.getsource(darken).encode()).hexdigest()
     if not kept.is_file():
-        kept.write_bytes(darken.darken(light))
+        half = kept.with_suffix(f".{os.getpid()}")  # two pages may have one picture, and be at work at once
+        half.write_bytes(darken.darken(light))
+        half.replace(kept)
     dark.write_bytes(kept.read_bytes())
     return dark.name, width, height
 

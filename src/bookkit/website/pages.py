@@ -1,6 +1,7 @@
-"""The built pages as trees of elements: read, and written back."""
+"""The built pages as trees of elements: found, read when they are looked at, and written back."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import yaml
@@ -14,14 +15,17 @@ class Page:
     Attributes:
         path: where it lies.
         address: the same from the top of the site, with slashes.
-        soup: its elements.
         part: the caption of its part of the book, or "".
     """
 
     path: Path
     address: str
-    soup: BeautifulSoup
     part: str = ""
+
+    @cached_property
+    def soup(self):
+        """Its elements."""
+        return BeautifulSoup(self.path.read_text(encoding="utf-8"), "html.parser")
 
     @property
     def article(self):
@@ -43,7 +47,7 @@ class Page:
         self.path.write_text(self.soup.decode(formatter="minimal"), encoding="utf-8")
 
 
-def read(html, root):
+def find(html, root):
     """All pages of a built site: those of the book first, in its order, then the others.
 
     Args:
@@ -57,8 +61,7 @@ def read(html, root):
     for name in [*parts, *(name for name in rest if name not in parts)]:
         path = html / f"{name}.html"
         if path.is_file() and name != "index":  # index.html only leads to the first page
-            soup = BeautifulSoup(path.read_text(encoding="utf-8"), "html.parser")
-            found.append(Page(path, f"{name}.html", soup, parts.get(name, "")))
+            found.append(Page(path, f"{name}.html", parts.get(name, "")))
     return found
 
 

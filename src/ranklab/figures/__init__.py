@@ -14,6 +14,7 @@ from .owners import owners
 from .relay import relay
 from .schedules import schedules
 from .steps import steps
+from .sums import sums
 from .timeline import launches, timeline
 from .waiting import waiting
 
@@ -29,6 +30,7 @@ __all__ = [
     "relay",
     "schedules",
     "steps",
+    "sums",
     "timeline",
     "waiting",
 ]
