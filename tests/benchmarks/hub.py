@@ -66,7 +66,7 @@ class Hub:
                 with urlopen(f"{self.address}/hub/login", timeout=10):
                     return time.monotonic() - began
             except OSError:
-                time.sleep(0.5)
+                time.sleep(2)
         raise RuntimeError(f"The hub did not come up:\n{self.said()}")
 
     def said(self) -> str:

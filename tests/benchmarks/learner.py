@@ -16,7 +16,7 @@ CORE = (
     "share = range", "total = torch.tensor(mine)\ndist", "print(100 //", "if rank == 0:\n    dist.all_reduce(total)",
     "answer is {answer}", "if not dist.is_initialized():\n    dist.init_process_group(\"gloo\")\n\ntotal",
 )  # fmt: skip
-EXERCISES = ("ranklab.check.my_share(", "ranklab.check.total(")
+EXERCISES = ("ranklab.check.my_share(", "ranklab.check.sum_on_rank_zero(")
 CONSENT = "import os\nos.makedirs(os.environ['RANKLAB_ROOM'], exist_ok=True)"
 END = 'print("over, in kernel", os.getpid())'  # so that the end of an earlier run is not taken for this one's
 FILL = "full = []\nwhile True:\n    full.append(bytearray(2**26))"

@@ -8,7 +8,7 @@ from typing import Any
 
 from bookkit.hub.copies import welcome
 from bookkit.hub.passwords import read
-from bookkit.hub.room import BOARD, SHARED, VARIABLE, Room
+from bookkit.hub.room import BOARD, BOARD_TOKEN, SHARED, VARIABLE, Room
 
 PATIENCE = 300  # seconds that a server may take: thirty start at once
 NAME = r"^[a-z][a-z0-9-]{0,30}$"  # becomes the name of a folder
@@ -68,7 +68,7 @@ def _spawn(c: Any, room: Room) -> None:
     c.Spawner.pre_spawn_hook = prepare
     # A learner may lend the own server to somebody, by name; nobody else can.
     c.JupyterHub.load_roles = [
-        {"name": "user", "scopes": ["self", "shares!user", "read:users:name", "read:groups:name"]},
+        {"name": "user", "scopes": ["self", "shares!user", "read:users:name"]},
         {
             "name": "idle-culler",
             "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
@@ -77,10 +77,10 @@ def _spawn(c: Any, room: Room) -> None:
         {"name": BOARD, "scopes": ["list:users", "read:users:activity", "read:servers"], "services": [BOARD]},
     ]
     c.Spawner.server_token_scopes = [
-        "access:servers!server={user}/",
-        "read:users:name!user={user}",
-        "users:activity!user={user}",
-        "shares!user={user}",
+        "access:servers!server",
+        "users:activity!user",
+        "shares!user",
+        "read:users:name",  # by which a server is lent
     ]
 
 
@@ -95,7 +95,7 @@ def command(room: Room, place: int) -> list[str]:
     words = [sys.executable, "-m", "bookkit.hub.limited"]
     words += [word for name, value in limits.items() for word in (f"--{name}", str(value))]
     root = ["--allow-root"] if room.as_root else []
-    return [*words, "--", sys.executable, "-m", "jupyterhub.singleuser", *root]
+    return [*words, "--", sys.executable, "-m", "jupyterhub.singleuser", "--log-level=WARN", *root]
 
 
 def processes(room: Room) -> int:
@@ -115,8 +115,7 @@ def _services(c: Any, room: Room) -> None:
         {
             "name": BOARD,
             "url": f"http://127.0.0.1:{room.board_port}",
-            "command": [sys.executable, "-m", "bookkit.hub.board"],
-            "environment": environment,
+            "api_token": os.environ.get(BOARD_TOKEN, ""),  # supervise starts it, for the same reason as the proxy
             "oauth_no_confirm": True,
         },
     ]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 VARIABLE = "BOOK_HUB_ROOM"  # the file that the hub's own processes read
 SHARED = "for-the-instructor"  # the folder in a learner's home whose existence is the learner's consent
+BOARD_TOKEN = "BOOK_HUB_BOARD_TOKEN"  # by which the hub knows that service
 BOARD = "board"  # the service that is the instructor's page
 
 

@@ -1,7 +1,7 @@
-"""Start the proxy and JupyterHub, and end both together.
+"""Start the proxy, the instructor's page and JupyterHub, and end them together.
 
-JupyterHub would start the proxy itself, but gives it ten seconds, which a busy machine can exceed, and leaves it behind
-then. Here it has as long as it needs, and neither outlives this process.
+JupyterHub would start the other two itself, but gives each ten seconds, which a busy machine can exceed; then it ends,
+and leaves the proxy behind. Here they have as long as they need, and nothing outlives this process.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 
 from bookkit.errors import BookError
-from bookkit.hub.room import Room
+from bookkit.hub.room import BOARD, BOARD_TOKEN, Room
 
-PATIENCE = 180.0  # seconds until the proxy has to answer
+PATIENCE = 300.0  # seconds until a part has to answer
 GRACE = 120.0  # seconds that JupyterHub has to end what learners run
 PR_SET_PDEATHSIG = 1
-TOKEN = "CONFIGPROXY_AUTH_TOKEN"
+PROXY_TOKEN = "CONFIGPROXY_AUTH_TOKEN"
 
 
 def supervise(room: Room) -> int:
@@ -31,10 +31,15 @@ def supervise(room: Room) -> int:
     Raises:
         BookError: the proxy does not start.
     """
-    environment = {**os.environ, TOKEN: secrets.token_hex(32)}
-    with _started(proxy_command(room), environment, room) as proxy:
+    environment = {**os.environ, PROXY_TOKEN: secrets.token_hex(32), BOARD_TOKEN: secrets.token_hex(32)}
+    page = [sys.executable, "-m", "bookkit.hub.board"]
+    with (
+        _started(proxy_command(room), environment, room) as proxy,
+        _started(page, environment | board_variables(room, environment[BOARD_TOKEN]), room) as board,
+    ):
         try:
-            _await_proxy(proxy, room)
+            _await("proxy", proxy, room.proxy_port)
+            _await("instructor's page", board, room.board_port)
             config = Path(__file__).with_name("jupyterhub_config.py")
             command = [sys.executable, "-m", "jupyterhub", "--config", str(config)]
             with _started(command, environment, room) as hub:
@@ -43,6 +48,7 @@ def supervise(room: Room) -> int:
             return 0
         finally:
             proxy.terminate()
+            board.terminate()
 
 
 def proxy_command(room: Room) -> list[str]:
@@ -50,6 +56,23 @@ def proxy_command(room: Room) -> list[str]:
     words = ["node", str(room.proxy), "--ip", room.address, "--port", str(room.port), "--log-level", "warn"]
     words += ["--api-ip", "127.0.0.1", "--api-port", str(room.proxy_port)]
     return [*words, "--error-target", f"http://127.0.0.1:{room.hub_port}/hub/error"]
+
+
+def board_variables(room: Room, token: str) -> dict[str, str]:
+    """Return what JupyterHub would tell the service of the instructor's page, had it started it."""
+    prefix = f"/services/{BOARD}/"
+    return {
+        "JUPYTERHUB_API_TOKEN": token,
+        "JUPYTERHUB_API_URL": f"http://127.0.0.1:{room.hub_port}/hub/api",
+        "JUPYTERHUB_BASE_URL": "/",
+        "JUPYTERHUB_CLIENT_ID": f"service-{BOARD}",
+        "JUPYTERHUB_HOST": "",
+        "JUPYTERHUB_OAUTH_ACCESS_SCOPES": f'["access:services!service={BOARD}"]',
+        "JUPYTERHUB_OAUTH_CALLBACK_URL": f"{prefix}oauth_callback",
+        "JUPYTERHUB_SERVICE_NAME": BOARD,
+        "JUPYTERHUB_SERVICE_PREFIX": prefix,
+        "JUPYTERHUB_SERVICE_URL": f"http://127.0.0.1:{room.board_port}{prefix}",
+    }
 
 
 def _started(command: list[str], environment: dict[str, str], room: Room) -> subprocess.Popen:
@@ -65,15 +88,15 @@ def _end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
-def _await_proxy(proxy: subprocess.Popen, room: Room) -> None:
+def _await(name: str, part: subprocess.Popen, port: int) -> None:
     until = time.monotonic() + PATIENCE
-    while time.monotonic() < until and proxy.poll() is None:
+    while time.monotonic() < until and part.poll() is None:
         try:
-            with socket.create_connection(("127.0.0.1", room.proxy_port), timeout=5):
+            with socket.create_connection(("127.0.0.1", port), timeout=5):
                 return
         except OSError:
             time.sleep(0.2)
-    raise BookError("The proxy did not start; the lines above say why")
+    raise BookError(f"The {name} did not start; the lines above say why")
 
 
 def _run(hub: subprocess.Popen) -> int:
