@@ -90,7 +90,8 @@ class Learner:
     async def open(self, path: str) -> None:
         """Open a notebook and wait for its kernel."""
         await self.page.goto(f"{self.hub.address}/user/{self.name}/lab/tree/{path}?reset")
-        await self.page.wait_for_selector('.jp-Notebook-ExecutionIndicator[data-status="idle"]', timeout=10 * MINUTE)
+        idle = '.jp-Notebook-ExecutionIndicator[data-status="idle"]'
+        await self.page.wait_for_selector(idle, state="attached", timeout=10 * MINUTE)
 
     async def choose(self, menu: str, entry: str) -> None:
         """Choose an entry of JupyterLab's menu."""

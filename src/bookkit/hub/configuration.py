@@ -12,6 +12,7 @@ from bookkit.hub.room import BOARD, BOARD_TOKEN, SHARED, VARIABLE, Room
 
 PATIENCE = 300  # seconds that a server may take: thirty start at once
 NAME = r"^[a-z][a-z0-9-]{0,30}$"  # becomes the name of a folder
+FIXED = ["--LabApp.extension_manager=readonly"]  # the other one asks npm and PyPI
 BESIDE = 4  # servers that start at the same time; the others wait their turn
 
 
@@ -95,7 +96,7 @@ def command(room: Room, place: int) -> list[str]:
     words = [sys.executable, "-m", "bookkit.hub.limited"]
     words += [word for name, value in limits.items() for word in (f"--{name}", str(value))]
     root = ["--allow-root"] if room.as_root else []
-    return [*words, "--", sys.executable, "-m", "jupyterhub.singleuser", "--log-level=WARN", *root]
+    return [*words, "--", sys.executable, "-m", "jupyterhub.singleuser", "--log-level=WARN", *FIXED, *root]
 
 
 def processes(room: Room) -> int:
