@@ -201,7 +201,10 @@ def main() -> int:
         ("seconds of a lesson", _span([one.seconds for one in learners], "lesson", 0)),
         *table,
         ("hangs reported", f"{sum(one.hangs for one in learners)} of {sum(one.lessons for one in learners)}"),
-        ("wrong answers refused", f"{sum(one.refused for one in learners)} of {sum(one.lessons for one in learners)}"),
+        (
+            "wrong answers refused",
+            f"{sum(one.refused for one in learners)} of {2 * sum(one.lessons for one in learners)}",
+        ),
         ("right answers accepted", f"{accepted} of {given}"),
         ("exit status of the hub", str(status)),
     ]

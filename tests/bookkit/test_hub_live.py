@@ -46,7 +46,8 @@ def ada(hub):
     session, answer = log_in(hub, "ada", hub.passwords()["room"])
     assert answer.status_code == 200
     session.get(f"{hub.address}/hub/spawn", timeout=LONG)
-    assert eventually(lambda: session.get(f"{hub.address}/user/ada/api/status", timeout=LONG).status_code == 200, LONG)
+    assert eventually(lambda: "/user/ada/lab" in session.get(f"{hub.address}/user/ada/lab", timeout=LONG).url, LONG)
+    assert session.get(f"{hub.address}/user/ada/api/status", timeout=LONG).status_code == 200
     return session
 
 
