@@ -86,9 +86,8 @@ def test_a_server_is_lent_by_its_learner_alone(hub, ada):
     token = {"Authorization": f"token {variables['JUPYTERHUB_API_TOKEN']}"}
     assert requests.post(lend, headers=token, data='{"user": "grace"}', timeout=LONG).status_code == 200
     grace, _ = log_in(hub, "grace", hub.passwords()["room"])
-    asked = grace.get(
-        f"{hub.address}/user/ada/lab", timeout=LONG
-    )  # at a server of somebody else's JupyterHub asks once
+    # At somebody else's server JupyterHub asks once.
+    asked = grace.get(f"{hub.address}/user/ada/lab", timeout=LONG)
     inputs = BeautifulSoup(asked.text, "html.parser").select("form input[name]")
     grace.post(asked.url, data=[(one["name"], one.get("value", "")) for one in inputs], timeout=LONG)
     assert grace.get(status, timeout=LONG).status_code == 200
