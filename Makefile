@@ -9,6 +9,7 @@
 #   GPU=1               record the cells alone that need a GPU
 #   T=path::name        a file of tests, or one of its tests
 #   LAB=--allow-root    more words for JupyterLab
+#   HUB="--names FILE"  more words for the hub; HUB=--help lists them
 
 PYTHON ?= python3
 VENV ?=
@@ -16,6 +17,7 @@ FRAMEWORKS ?=
 GPU ?=
 TORCH ?=
 LAB ?=
+HUB ?=
 
 # Not every shell replaces the ~ of VENV=~/path.
 ENVIRONMENT := $(if $(VENV),$(patsubst ~/%,$(HOME)/%,$(VENV)),.venv)
@@ -39,7 +41,7 @@ PARALLEL := -n auto --dist loadfile
 QUICK := not ranks and not hosts and not site and not build
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick book slides lab record bench check mutate drift doctor archive clean environment
+.PHONY: help run test quick book slides lab hub record bench check mutate drift doctor archive clean environment
 
 help: ## List the verbs.
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +76,9 @@ lab: environment ## Open the book in JupyterLab.
 	@$(RUN) -m nbformat.sign book/*/*.ipynb >/dev/null # JupyterLab takes styles and folds from what is not trusted
 	@unset IPP_NONINTERACTIVE; export JUPYTER_CONFIG_PATH="$(CURDIR)/src/bookkit/jupyter"; exec $(RUN) -m jupyterlab --ServerApp.root_dir="$(CURDIR)" --LabApp.default_url=/lab/tree/book $(LAB)
 
+hub: environment ## Start a JupyterHub for a room of learners (instructors): HUB="--names names.txt --address 0.0.0.0".
+	@unset IPP_NONINTERACTIVE; exec $(RUN) -m bookkit.hub $(HUB)
+
 record: environment ## Re-execute all chapters, or CH=path, and store their outputs, with GPU=1 those alone that need a GPU (authors).
 	@exec $(RUN) -m bookkit record $(if $(filter-out 0,$(GPU)),--gpu )$(CH)
 
@@ -103,4 +108,4 @@ clean: ## Remove what was built and the caches; with ALL=1 also .venv.
 	@echo "Removed _build and the caches$(if $(ALL), and .venv)."
 
 environment:
-	@$(PYTHON) src/bookkit/environment.py $(if $(VENV),--existing) $(if $(filter-out 0,$(FRAMEWORKS)),--add requirements-frameworks.txt) "$(ENVIRONMENT)"
+	@$(PYTHON) src/bookkit/environment.py $(if $(VENV),--existing) $(if $(filter-out 0,$(FRAMEWORKS)),--add requirements-frameworks.txt) $(if $(filter hub,$(MAKECMDGOALS)),--add requirements-hub.txt) "$(ENVIRONMENT)"

@@ -27,7 +27,7 @@ ROOMS = {
 FILES = {
     "ranklab": {"__init__", "__main__"},
     "notebook": {"world", "starting", "magics", "doctor", "doctor_gpus", "demo", "measured"},
-    "data": {"layout", "errors", "palette", "live", "outcome", "state", "programs", "packages", "finding"},
+    "data": {"layout", "errors", "palette", "live", "outcome", "state", "programs", "packages", "finding", "classroom"},
 }
 
 

@@ -16,6 +16,7 @@ from .cells import cell as cells
 from .cells.deadlines import less_what_others_take, on_the_wall
 from .cells.panel import Panel
 from .cells.presses import Presses
+from .classroom import tell_ranks
 from .errors import RankError, RankTimeout, WorldError
 from .layout import name_ranks, read_ranks
 from .live import AFTER, Live, publish
@@ -156,6 +157,7 @@ class RankMagics(ParallelMagics):
         with Presses() as presses:  # until the panel stands: a press meanwhile must not lose it
             outcome = cells.run(world.processes, send, seconds, live, presses, cell, deadline)
             _show(outcome, live)
+            tell_ranks(world.size, outcome.headline if outcome.timed_out else "")
             if outcome.headline:
                 raise (RankTimeout if outcome.timed_out else RankError)(outcome.headline)
 

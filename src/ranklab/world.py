@@ -13,6 +13,7 @@ from .cells.deadlines import while_ranks_could
 from .cells.nodemap import headline, html_map, text_map
 from .cells.presses import Presses
 from .cells.recovery import regroup
+from .classroom import tell_ranks
 from .engines.choice import FORK
 from .engines.devices import to_type
 from .engines.processes import Processes
@@ -98,6 +99,7 @@ class World:
         self.processes = self._start_elsewhere(self._engines) if self._engines else self._start_here()
         self.start_seconds = time.monotonic() - began
         self.running = True
+        tell_ranks(self.size)
 
     def _start_here(self) -> Processes:
         for _ in range(ATTEMPTS - 1):
@@ -218,6 +220,7 @@ class World:
         """End all ranks and everything that was started for them. Twice is fine."""
         self.running = False
         self.processes.stop()
+        tell_ranks(0)
 
     def view(self, ranks: int | Sequence[int]) -> ipp.DirectView:
         """Return ipyparallel's view of one rank, or of several in the given order."""

@@ -60,6 +60,12 @@ def test_the_frameworks_are_installed_when_they_are_asked_for():
     assert " --add requirements-frameworks.txt " in typed("environment", "FRAMEWORKS=1")
 
 
+def test_the_hub_brings_its_own_requirements_and_takes_more_words():
+    assert " --add requirements-hub.txt " in typed("hub")
+    assert "--add requirements-hub.txt" not in typed("lab")
+    assert typed("hub", "HUB=--names names.txt").endswith(" -m bookkit.hub --names names.txt\n")
+
+
 @pytest.mark.parametrize("verb", ["run", "record", "check"])
 def test_a_verb_takes_a_chapter(verb):
     assert f"bookkit {verb} meeting-up\n" in typed(verb, "CH=meeting-up")

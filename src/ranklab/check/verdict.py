@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from ..classroom import tell_verdict
 from ..errors import RanklabError
 from ..rank.trace import describe
 
@@ -79,7 +80,9 @@ def grader(judge: Callable[[Callable], Verdict]) -> Callable[[Callable], None]:
     @functools.wraps(judge)
     def graded(answer: Callable) -> None:
         try:
-            print(_with_what_is_missing(_judged(judge, answer), answer))
+            verdict = _with_what_is_missing(_judged(judge, answer), answer)
+            print(verdict)
+            tell_verdict(judge.__name__, verdict.right, verdict.words)
         finally:
             while _afterwards:
                 print(_afterwards.pop(0))

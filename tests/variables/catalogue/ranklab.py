@@ -28,6 +28,16 @@ GROUP = Group(
             "Nothing: the notebook reads it, the ranks do not.",
         ),
         own(
+            "RANKLAB_ROOM",
+            "A folder in which a learner lets an instructor see verdicts, how many ranks run, and the last hang. "
+            "`make hub` names one; as long as it does not exist, nothing is written. Remove it, and nothing is written "
+            "any more.",
+            "ranklab/classroom.py",
+            'os.environ.get("RANKLAB_ROOM")',
+            "Not set.",
+            "Nothing: the notebook reads it, the ranks do not.",
+        ),
+        own(
             "RANKLAB_BACKEND",
             "The backend that `ranklab.start` has chosen. `ranklab.device()` follows it.",
             "ranklab/system/backends.py",

@@ -1,0 +1,228 @@
+"""The hub's parts, without a hub: what is asked for, copies, limits, the proxy's sentences, the instructor's page."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+
+from bookkit.errors import BookError
+from bookkit.hub import configuration, proxy
+from bookkit.hub.__main__ import read_arguments, read_names
+from bookkit.hub.copies import refresh_original, welcome
+from bookkit.hub.page import page
+from bookkit.hub.passwords import make, read
+from bookkit.hub.ports import free
+from bookkit.hub.room import SHARED, Room, load
+from bookkit.hub.seen import Learner, look, look_at
+
+
+def write_chapter(root, source):
+    cells = [nbformat.v4.new_code_cell(source)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), root / "book" / "part" / "chapter.ipynb")
+
+
+@pytest.fixture
+def room(tmp_path):
+    """A room with a book of one chapter."""
+    (tmp_path / "top" / "book" / "part").mkdir(parents=True)
+    write_chapter(tmp_path / "top", "1 + 1")
+    return Room(folder=tmp_path / "room", root=tmp_path / "top", proxy=tmp_path / "proxy", names=("ada", "grace"))
+
+
+def test_what_was_asked_for_is_what_the_hub_reads(room):
+    assert load(str(room.save())) == room
+
+
+def test_root_is_refused_unless_asked_for(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(BookError, match="every learner would be root"):
+        read_arguments([])
+    assert read_arguments(["--allow-root"]).as_root
+
+
+def test_the_loopback_is_the_default(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert read_arguments([]).address == "127.0.0.1"
+    assert read_arguments(["--address", "0.0.0.0", "--port", "0"]).port > 0
+
+
+def test_names_are_read_from_a_file(tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("Ada\n\n# the back row\ngrace # sits at the window\n")
+    assert read_names(names) == ("ada", "grace")
+    names.write_text("../ada\n")
+    with pytest.raises(BookError, match="cannot be a name"):
+        read_names(names)
+    with pytest.raises(BookError, match="cannot be read"):
+        read_names(tmp_path / "nobody.txt")
+
+
+def test_passwords_are_made_once_and_for_one_reader(tmp_path):
+    path = tmp_path / "room" / "passwords.txt"
+    made = make(path)
+    assert make(path) == read(path) == made
+    assert len(made["room"]) >= 8 and len(made["instructor"]) >= 32, "JupyterHub asks for so many"
+    assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_learner_gets_a_copy_once_and_it_is_never_written_over(room):
+    refresh_original(room)
+    home = welcome(room, "ada")
+    chapter = home / "book" / "part" / "chapter.ipynb"
+    chapter.write_text("my own answer")
+    write_chapter(room.root, "2 + 2")
+    refresh_original(room)
+    assert welcome(room, "ada") == home
+    assert chapter.read_text() == "my own answer"
+    assert "2 + 2" in (home / "original" / "part" / "chapter.ipynb").read_text()
+    assert home.stat().st_mode & 0o077 == 0
+
+
+def test_the_original_is_read_only_and_its_notebooks_are_trusted(room):
+    refresh_original(room)
+    original = room.original / "book" / "part" / "chapter.ipynb"
+    assert original.stat().st_mode & 0o222 == original.parent.stat().st_mode & 0o222 == 0
+    assert (welcome(room, "ada") / ".local/share/jupyter/nbsignatures.db").exists()
+
+
+def limited(*words):
+    program = """
+import json, os, resource
+try:
+    bytearray(3 * 2**30)
+    full = False
+except MemoryError:
+    full = True
+print(json.dumps([full, resource.getrlimit(resource.RLIMIT_NPROC)[0], sorted(os.sched_getaffinity(0)), os.nice(0)]))
+"""
+    command = [sys.executable, "-m", "bookkit.hub.limited", *words, "--", sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="This system pins no processes to processors.")
+def test_limits_are_inherited_by_what_is_started():
+    here = sorted(os.sched_getaffinity(0))
+    full, _, cores, nice = limited("--memory", "1", "--cores", "1", "--place", str(len(here) + 1))
+    assert full and nice >= 5
+    assert cores == [here[1 % len(here)]], "neighbours get other processors"
+    assert limited("--processes", "1000")[1] == 1000
+
+
+def test_a_limit_of_processes_is_the_rooms_because_all_learners_are_one_user(room):
+    assert configuration.processes(replace(room, processes=100, names=tuple("abcdefghijklmnopqrst"))) == 2100
+    assert configuration.processes(replace(room, processes=0)) == 0
+    assert "--memory" in configuration.command(room, 3)
+
+
+class Settings:
+    """As much of JupyterHub's configuration as is written to: any section, any trait."""
+
+    def __getattr__(self, name):
+        setattr(self, name, SimpleNamespace())
+        return getattr(self, name)
+
+
+def test_who_may_log_in_and_what_each_may(room):
+    make(room.passwords)
+    c = Settings()
+    configuration.configure(c, room)
+    assert c.Authenticator.allowed_users == {"ada", "grace", "instructor"}
+    assert c.Authenticator.admin_users == {"instructor"}
+    assert c.JupyterHub.bind_url == "http://127.0.0.1:8000"
+    learner = next(role for role in c.JupyterHub.load_roles if role["name"] == "user")
+    assert not any("access:services" in scope or scope == "shares" for scope in learner["scopes"])
+    c = Settings()
+    configuration.configure(c, replace(room, names=()))
+    assert c.Authenticator.allow_all is True
+
+
+@pytest.mark.parametrize("missing", ["node", "npm"])
+def test_a_missing_program_gets_a_sentence(monkeypatch, missing):
+    monkeypatch.setattr(proxy.shutil, "which", lambda name: None if name == missing else f"/bin/{name}")
+    with pytest.raises(BookError, match=f"There is no {missing}. JupyterHub's proxy needs Node 20 or newer"):
+        proxy.check_node()
+
+
+def test_an_old_node_gets_a_sentence(monkeypatch):
+    monkeypatch.setattr(proxy.shutil, "which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr(proxy.subprocess, "run", lambda *_, **__: SimpleNamespace(stdout="v18.19.0\n"))
+    with pytest.raises(BookError, match=r"Node is v18.19.0. JupyterHub's proxy needs Node 20"):
+        proxy.check_node()
+
+
+def test_the_proxy_is_installed_from_the_lock_and_again_where_it_was_cut_short(tmp_path, monkeypatch):
+    calls = []
+
+    def npm(command, cwd):
+        calls.append(command[:2])
+        (cwd / proxy.PROGRAM).parent.mkdir(parents=True)
+        (cwd / proxy.PROGRAM).touch()
+        return len(calls) == 1  # the first call fails
+
+    monkeypatch.setattr(proxy, "check_node", lambda: None)
+    monkeypatch.setattr(proxy.subprocess, "call", npm)
+    with pytest.raises(BookError, match="npm could not install"):
+        proxy.install(tmp_path / "hub")
+    assert proxy.install(tmp_path / "hub") == proxy.install(tmp_path / "hub") == tmp_path / "hub" / proxy.PROGRAM
+    assert calls == [["npm", "ci"]] * 2
+
+
+def test_the_lock_names_no_registry_and_takes_the_oldest_node():
+    lock = json.loads((Path(proxy.__file__).parent / proxy.LOCK).read_text())
+    assert not any("resolved" in package for package in lock["packages"].values())
+    wishes = {package.get("engines", {}).get("node", "") for package in lock["packages"].values()}
+    assert not any(">=22" in wish.replace(" ", "") for wish in wishes), "package.json says that Node 20 will do"
+
+
+def shown(room, name, **files):
+    folder = room.home(name) / SHARED
+    folder.mkdir(parents=True)
+    for stem, content in files.items():
+        (folder / f"{stem.replace('_', '-', 1)}.json").write_text(content)
+    return folder
+
+
+def test_the_page_shows_who_agreed_and_nothing_of_the_others(room):
+    ranks = json.dumps({"ranks": 4, "hang": "After 3 s: <rank 0> waits.", "kernel": os.getpid(), "at": 1000})
+    verdict = json.dumps({"tries": 3, "solved": True, "words": 'a "word"', "at": 1001})
+    shown(room, "ada", ranks=ranks, exercise_total=verdict)
+    room.home("grace").mkdir(parents=True)
+    html = page(look(room), {"ada": "runs"}, 1061)
+    assert "hangs: After 3 s: &lt;rank 0&gt; waits." in html and "solved, 3" in html and "60 s ago" in html
+    assert "2 learners, 1 servers, 4 ranks, 1 hang" in html and "shows nothing" in html
+    assert "<script" not in html and "http" not in html.replace("http-equiv", "")
+
+
+def test_a_kernel_that_is_gone_has_no_ranks(room):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    shown(room, "ada", ranks=json.dumps({"ranks": 4, "hang": "x", "kernel": gone.pid, "at": 1}))
+    assert (look_at(room, "ada").ranks, look_at(room, "ada").hang) == (0, "")
+
+
+def test_what_a_learner_puts_there_is_read_with_suspicion(room, tmp_path):
+    secret = tmp_path / "secret.json"
+    secret.write_text(json.dumps({"tries": 1, "words": "a secret"}))
+    folder = shown(
+        room, "ada", exercise_big="[" * 20_000, exercise_deep="[" * 9_000, exercise_odd='{"tries": "<b>", "at": NaN}',
+        exercise_list="[]", ranks='{"ranks": 1e300, "kernel": "x"}',
+    )  # fmt: skip
+    (folder / "exercise-link.json").symlink_to(secret)
+    os.mkfifo(folder / "exercise-pipe.json")
+    learner = look_at(room, "ada")
+    assert set(learner.exercises.values()) == {(False, 0, "")} and learner.ranks == 0
+    assert "<b>" not in page([learner], {}, 0)
+    (room.home("grace")).mkdir()
+    (room.home("grace") / SHARED).symlink_to(folder)
+    assert look_at(room, "grace") == Learner("grace")
+
+
+def test_free_ports_are_different():
+    assert len(set(free(5))) == 5
