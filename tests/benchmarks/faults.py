@@ -69,7 +69,11 @@ def main(rounds: int) -> int:
     console, told, failed = Console(), {}, 0
     for number in range(1, rounds + 1):
         command = [sys.executable, "-m", "tests.benchmarks.faults", "one"]
-        ran = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+        try:
+            ran = subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+        except KeyboardInterrupt:  # the table of the rounds until here
+            rounds = number - 1
+            break
         lines = [line.split("\t") for line in ran.stdout.splitlines()]
         for _, fault, *row in (line for line in lines if line[0] == "fault"):
             told.setdefault(fault, []).append(row)
