@@ -133,6 +133,17 @@ def test_what_went_wrong_is_told(desk):
 
 
 @slurm_here
+def test_a_requeued_job_can_be_told_to_start_soon(desk):
+    again = '[ "$SLURM_RESTART_COUNT" ] || { scontrol requeue $SLURM_JOB_ID; sleep 600; }'
+    script = f"#!/bin/bash\n#SBATCH --requeue --open-mode=append\necho life ${{SLURM_RESTART_COUNT:-0}}\n{again}\n"
+    job = desk.sbatch(script).wait(text="life 0").wait(state="PENDING")
+    # Slurm counts whole seconds: a start in the second in which the first life ended would be refused.
+    desk.run(f"scontrol update job={job.number} StartTime=now+4")
+    assert job.wait().state == "COMPLETED" and job.ask()[0]["Restarts"] == "1"
+    assert [line for line in job.lines if line.startswith("life")] == ["life 0", "life 1"]
+
+
+@slurm_here
 def test_gpus_are_names_that_slurm_hands_out():
     with ranklab.hosts(2) as lab:
         slurm = Slurm(lab, gpus=2)

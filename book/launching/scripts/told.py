@@ -8,17 +8,22 @@ srun --ntasks=2 python told.py
 import os
 
 NAMES = [
-    ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK"],
-    ["LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK"],
-    ["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"],
+    ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "SUBMITIT_LOCAL_GLOBALID"],
+    ["LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "SUBMITIT_LOCAL_LOCALID"],
+    ["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "SUBMITIT_LOCAL_NTASKS"],
     ["MASTER_ADDR"],
 ]
 
 
-def say(*_):
-    """Print four names, and - for what nobody has set."""
+def line():
+    """Return four names, and - for what nobody has set."""
     found = [next((name for name in names if name in os.environ), "-") for names in NAMES]
-    print(" ".join(found) + "\n", end="")
+    return " ".join(found)
+
+
+def say(*_):
+    """Print the line; in one piece, for processes that share an output."""
+    print(line() + "\n", end="")
 
 
 if __name__ == "__main__":
