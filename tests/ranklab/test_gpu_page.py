@@ -55,3 +55,9 @@ def test_the_doctor_says_when_torch_is_untested(monkeypatch, version, state, say
 def test_what_an_older_gloo_prints_for_each_group_is_not_the_readers():
     line = "[Gloo] Rank 0 is connected to 3 peer ranks. Expected number of connected peer ranks is : 3\n"
     assert backends.without_chatter(f"mine\n{line}{line}yours\n") == "mine\nyours\n"
+
+
+def test_what_the_store_prints_without_a_name_server_is_not_the_readers():
+    said = "[c10d] The hostname of the client socket cannot be retrieved. err=-3\n"
+    words = f"[W1123 18:37:06.629102548 socket.cpp:207] {said}mine\n[W1123 18:37:06.6 other.cpp:1] yours\n"
+    assert backends.without_chatter(words) == "mine\n[W1123 18:37:06.6 other.cpp:1] yours\n"

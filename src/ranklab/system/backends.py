@@ -18,6 +18,8 @@ CUT_WARNING = re.compile(
     r"^(?:\[rank\d+\]:)?\[[WE]\d{4} [^\n]*\n(?:Exception raised[^\n]*\n)?(?:(?:frame #|<omitting)[^\n]*\n)*\n?",
     re.MULTILINE,
 )
+# What torch's store says of each connection where no name server can be asked: it goes on without one (socket.cpp).
+NAMELESS = r"\[W[\d .:]+ socket\.cpp:\d+\] \[c10d\] The hostname of the client socket cannot be retrieved\. err=-\d+\n"
 
 
 @dataclass(frozen=True)
@@ -292,8 +294,7 @@ def quiet(words: str) -> str:
 
 
 def without_chatter(words: str) -> str:
-    """Take out of what compiled code has printed the lines that a backend writes in every rank."""
-    for backend in BACKENDS:
-        if backend.chatter:
-            words = re.sub(f"(?m)^{backend.chatter}", "", words)
+    """Take out of what compiled code has printed the lines that it writes in every rank and that tell nothing."""
+    for chatter in (NAMELESS, *(backend.chatter for backend in BACKENDS if backend.chatter)):
+        words = re.sub(f"(?m)^{chatter}", "", words)
     return words
