@@ -295,6 +295,5 @@ def quiet(words: str) -> str:
 
 def without_chatter(words: str) -> str:
     """Take out of what compiled code has printed the lines that it writes in every rank and that tell nothing."""
-    for chatter in (NAMELESS, *(backend.chatter for backend in BACKENDS if backend.chatter)):
-        words = re.sub(f"(?m)^{chatter}", "", words)
-    return words
+    lines = "|".join([NAMELESS, *(backend.chatter for backend in BACKENDS if backend.chatter)])
+    return re.sub(f"(?m)^(?:{lines})", "", words)
