@@ -1,6 +1,7 @@
 """The built site in a real browser: where it is, which pages it has, and a way to visit one."""
 
 import fcntl
+import functools
 import gzip
 import os
 import shutil
@@ -14,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
+MOST_OPEN = 6
 QUIET = [
     "--disable-gpu",
     "--disable-quic",
@@ -102,11 +104,14 @@ class Visit:
         Args:
             own: True counts the page and its pictures; False the frame, which a browser fetches once for all pages.
         """
-        return sum(
-            len(gzip.compress(path.read_bytes(), mtime=0))
-            for path in self.files
-            if path.is_file() and (path.suffix in (".html", ".png", ".svg")) == own
-        )
+        counted = (path for path in self.files if path.is_file() and (path.suffix in (".html", ".png", ".svg")) == own)
+        return sum(map(compressed, counted))
+
+
+@functools.cache
+def compressed(path):
+    """The bytes of a file, compressed with gzip."""
+    return len(gzip.compress(path.read_bytes(), mtime=0))
 
 
 # A reader who has asked a page for all its outputs (ask.js): what tests look at is there.
@@ -157,16 +162,20 @@ def visit(chromium, site):
 def look(chromium, site):
     """Show a page to a test that only looks: ``look("book/index.html", theme="dark", width=390)``.
 
-    Each page is opened once in each theme, with all its solutions; the tests of a worker share it.
+    Each page is opened once in each theme, with all its solutions; the tests of a worker share it. They go page by
+    page, so that few pages have to stay open.
     """
     contexts = {theme: chromium.new_context(color_scheme=theme, reduced_motion="reduce") for theme in ("light", "dark")}
     opened = {}
 
     def show(name, theme="light", width=1280, height=900):
         if (name, theme) not in opened:
+            if len(opened) >= MOST_OPEN:
+                opened.pop(next(iter(opened))).page.close()
             opened[name, theme] = open_page(contexts[theme], site, name)
-            for title in opened[name, theme].page.locator("details.solution > summary").all():
-                title.click()
+            opened[name, theme].page.evaluate(
+                "() => document.querySelectorAll('details.solution > summary').forEach(title => title.click())"
+            )
         opened[name, theme].page.set_viewport_size({"width": width, "height": height})
         return opened[name, theme]
 
