@@ -33,7 +33,7 @@ def _theme(soup):
 
 def _described(soup):
     """A page's first sentences, for those who find it in a list of pages."""
-    first = soup.select_one("article h1 ~ p, article p")
+    first = soup.select_one("article h1 ~ p")
     if first and not soup.select_one("meta[name=description]"):
         words = " ".join(first.get_text().split())
         told = words if len(words) <= DESCRIBED else f"{words[:DESCRIBED].rsplit(' ', 1)[0]} …"
