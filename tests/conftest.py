@@ -43,10 +43,12 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """With ``-n auto`` more tests run at once than chapters would: they wait for much of their time, and without ranks
-    for most of it.
+    """With ``-n auto`` more tests run at once than there are cores: they wait for much of their time, and without ranks
+    for most of it; a browser's do not.
     """
-    return 2 * places() if "not ranks" in config.option.markexpr else places() + 1
+    if config.option.markexpr == "site":
+        return places() + 1
+    return 2 * places() if "not ranks" in config.option.markexpr else places() + 2
 
 
 @pytest.hookimpl(wrapper=True)
