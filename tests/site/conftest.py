@@ -26,6 +26,7 @@ QUIET = [
 ]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items):
     """Let the tests of a page run in one worker, which opens it once; other tests stay with their file."""
     for item in items:

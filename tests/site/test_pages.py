@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from support import eventually
 
 from bookkit.chapters import chapters, pages
 from ranklab.palette import DARK_PAGE, LIGHT_PAGE, label_color, rank_color
@@ -165,8 +166,13 @@ def test_the_switch_goes_through_both_themes_and_is_remembered(visit):
     assert grounds == set(THEMES.values())
     while page.locator("html").get_attribute("data-theme") != "dark":
         page.locator("button.theme-switch-button:visible").first.click()
-    page.goto(page.url.replace(PAGES[0], PAGES[1]))
-    assert page.locator("html").get_attribute("data-theme") == "dark"
+    there = page.url.replace(PAGES[0], PAGES[1])
+
+    def remembered():  # a browser writes what a page stores when it has time
+        page.goto(there)
+        return page.locator("html").get_attribute("data-theme") == "dark"
+
+    assert eventually(remembered)
 
 
 # Of each cell that is not folded what its button copies, and what it shows.
