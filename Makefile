@@ -56,7 +56,7 @@ else
 	@$(RUN) -m bookkit chapters $(CH) >/dev/null # a slip in a name is told now, not after the tests
 ifndef CH
 	@$(PYTEST) $(PARALLEL) -m "not site" $(TESTS)
-	@$(PYTEST) -n auto --dist loadgroup -m site tests/site # a browser's event loop runs on in its worker
+	@$(PYTEST) -n auto --dist loadscope -m site tests/site # a browser's event loop runs on in its worker
 endif
 	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && $(PYTEST) $(PARALLEL) $(NBVAL) $$chapters
 	@echo "$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.)"
