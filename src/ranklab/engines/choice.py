@@ -5,6 +5,8 @@ Asks the operating system and starts nothing; standard library and psutil.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +22,10 @@ ELSEWHERE = ("slurm", "ssh", "mpi")
 # rest is room to breathe.
 RANK_MB = {FORK: 40, SPAWN: 220}
 BASE_MB = {FORK: 350, SPAWN: 100}
+
+# Open files. Measured with 1 to 8 ranks: the controller's first process holds 53 and one more a rank, the one that
+# forks its ranks 61 to 69; the notebook opens 26, most of them for the first ranks only.
+FILES, FILES_PER_RANK, NOTEBOOK_FILES = 64, 4, 32
 
 SENTENCES = {
     FORK: "Ranks are forked from one process that has imported torch.",
@@ -77,6 +83,12 @@ def check_elsewhere(engines: str | None, given: Mapping[str, Any]) -> None:
         raise WorldError('engines="ssh" and hosts go together: start(engines="ssh", hosts={"computer1": 2}).')
 
 
+def check_room(size: int, launcher: str) -> None:
+    """Refuse more ranks than this machine's open files and memory hold; args and errors are those of the two below."""
+    check_open_files(size)
+    check_memory(size, launcher)
+
+
 def check_memory(size: int, launcher: str) -> None:
     """Refuse more ranks than memory holds.
 
@@ -93,4 +105,31 @@ def check_memory(size: int, launcher: str) -> None:
         raise WorldError(
             f"{size} ranks do not fit: {free} MB of memory are free and a rank needs about {RANK_MB[launcher]} MB "
             f"before it holds any data, so {fit} would fit. Stop other notebooks, or start fewer ranks."
+        )
+
+
+def check_open_files(size: int) -> None:
+    """Refuse ranks where a process may open too few files, before each fails at another place of its own.
+
+    Args:
+        size: ranks asked for.
+
+    Raises:
+        WorldError: the limit is lower than a process of these ranks needs.
+        OSError: EMFILE, where this notebook has too many files open.
+    """
+    try:
+        import resource
+    except ImportError:
+        return
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    if limit - len(os.listdir("/dev/fd")) < NOTEBOOK_FILES + size:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    needed = FILES + FILES_PER_RANK * size
+    if limit < needed:
+        raise WorldError(
+            f"{size} ranks need up to {needed} open files in one process, and the limit here is {limit}. "
+            "Start Python again after `ulimit -n 1024`, or start fewer ranks."
         )

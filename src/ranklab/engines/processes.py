@@ -22,7 +22,7 @@ from ..system.home import watchdog_path
 from ..system.patience import ANSWER, EXIT_STATUS, overdue
 from ..system.refused import no_more
 from .asking import ask
-from .choice import FORK, SENTENCES, SPAWN, check_memory, choose_launcher
+from .choice import FORK, SENTENCES, SPAWN, check_room, choose_launcher
 from .controllers import connect, controller_runs, family, kill_controller, make_cluster
 from .devices import choose_devices
 from .forking import Server
@@ -72,9 +72,9 @@ class Processes:
         self._set: RankSetLauncher | None = None
         self._client: ipp.Client | None = None
         with Progress("looking at this machine") as progress:
-            leftovers.clean()
-            check_memory(self.size, self.launcher)
             try:
+                leftovers.clean()
+                check_room(self.size, self.launcher)
                 self.home = leftovers.make_home()
                 # IPython otherwise makes a folder in the reader's home, which may be read-only.
                 self._owned = {OWNER: str(os.getpid()), HOME: str(self.home), "IPYTHONDIR": str(self.home)}
