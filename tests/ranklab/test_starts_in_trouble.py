@@ -160,13 +160,13 @@ def test_eight_worlds_at_once():
     assert len(set(said)) == 8, said
 
 
-def test_twelve_starts_and_stops_leave_nothing(tmp_path, monkeypatch):
+def test_six_starts_and_stops_leave_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     mine = psutil.Process()
     once(0)  # what is loaded and cached once
     children = {child.pid for child in mine.children(recursive=True)}
     before = mine.num_fds(), mine.num_threads()
-    for number in range(12):  # four times what the limits below let pass
+    for number in range(6):  # twice what the limits below let pass
         once(number)
     assert not list(tmp_path.iterdir())
     assert eventually(lambda: {child.pid for child in mine.children(recursive=True)} <= children)

@@ -42,7 +42,7 @@ BYTES = {"default": None, "tiny": 8, "uneven": 500, "one": 10**9}
 told = {}
 for name, (make, dtype, micro) in (CASES | {"shuffled": (Shuffled, torch.float32, 1)}).items():
     for cap, length in BYTES.items():
-        for to_none in (True, False):
+        for to_none in (True, False) if cap == "tiny" else (True,):
             model = made(make, dtype)
             unused = make is Branch
             torchs = {} if length is None else {"bucket_cap_mb": length / 2**20}
@@ -96,11 +96,15 @@ def told(request, tmp_path_factory):
     return launched(tmp_path_factory.mktemp("tiny"), PROGRAM, request.param, 240)
 
 
-@pytest.mark.parametrize("cap", ["default", "tiny", "uneven", "one"])
+# With gradients that zero_grad() leaves out, and with the many small buckets also with those that it sets to zero.
+TRIED = {"default": [True], "tiny": [True, True], "uneven": [True], "one": [True]}
+
+
+@pytest.mark.parametrize("cap", TRIED)
 @pytest.mark.parametrize("case", [*CASES, "shuffled"])
 def test_gradients_and_buffers_equal_those_of_torch_to_the_last_bit(told, case, cap):
     for rank, of_rank in enumerate(told):
-        assert [of_rank[f"{case}, {cap}, {to_none}"] for to_none in (True, False)] == [True, True], rank
+        assert [same for name, same in of_rank.items() if name.startswith(f"{case}, {cap}, ")] == TRIED[cap], rank
 
 
 def test_sums_begin_in_the_order_of_torchs_buckets_on_every_rank(told):

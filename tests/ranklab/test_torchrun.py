@@ -80,7 +80,7 @@ def test_keywords_become_options(tmp_path):
     assert read_launch(script, (), 1, None, None, flags).flags == ("--max-restarts=3", "--run-path")
 
 
-@pytest.mark.parametrize(("nodes", "rdzv"), [(3, None), ([2, 1], "static"), ([2, 1], "c10d")])
+@pytest.mark.parametrize(("nodes", "rdzv"), [(3, None), ([2, 1], "c10d")])
 def test_outputs_come_in_rank_order(quiet, tmp_path, nodes, rdzv):
     run = ranklab.torchrun(program(tmp_path, HELLO), nproc_per_node=nodes, rdzv=rdzv, show=False)
     assert run.failure is None, run.failure

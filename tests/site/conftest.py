@@ -113,9 +113,11 @@ class Visit:
         """Bytes of what the page loaded, each file compressed with gzip.
 
         Args:
-            own: True counts the page and its pictures; False the frame, which a browser fetches once for all pages.
+            own: True counts the page and its pictures in the light theme; False the frame, which a browser fetches once
+                for all pages.
         """
-        counted = (path for path in self.files if path.is_file() and (path.suffix in (".html", ".png", ".svg")) == own)
+        light = [path for path in self.files if path.is_file() and not path.name.endswith("-dark.png")]
+        counted = (path for path in light if (path.suffix in (".html", ".png", ".svg")) == own)
         return sum(map(compressed, counted))
 
 
@@ -175,23 +177,25 @@ def visit(chromium, site):
 def look(chromium, site):
     """Show a page to a test that only looks: ``look("book/index.html", theme="dark", width=390)``.
 
-    Each page is opened once in each theme, with all its solutions; the tests of a worker share it. They go page by
-    page, so that few pages have to stay open.
+    Each page is opened once, with all its solutions, and follows the theme that the system asks for; the tests of a
+    worker share it. They go page by page, so that few pages have to stay open.
     """
-    contexts = {theme: chromium.new_context(color_scheme=theme, reduced_motion="reduce") for theme in ("light", "dark")}
+    context = chromium.new_context(reduced_motion="reduce")
     opened = {}
 
     def show(name, theme="light", width=1280, height=900):
-        if (name, theme) not in opened:
+        if name not in opened:
             if len(opened) >= MOST_OPEN:
                 opened.pop(next(iter(opened))).page.close()
-            opened[name, theme] = open_page(contexts[theme], site, name)
-            opened[name, theme].page.evaluate(
+            opened[name] = open_page(context, site, name)
+            opened[name].page.evaluate(
                 "() => document.querySelectorAll('details.solution > summary').forEach(title => title.click())"
             )
-        opened[name, theme].page.set_viewport_size({"width": width, "height": height})
-        return opened[name, theme]
+        page = opened[name].page
+        page.emulate_media(color_scheme=theme)
+        page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+        page.set_viewport_size({"width": width, "height": height})
+        return opened[name]
 
     yield show
-    for context in contexts.values():
-        context.close()
+    context.close()

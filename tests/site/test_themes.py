@@ -15,8 +15,8 @@ def rgb(colour):
 
 
 @pytest.mark.parametrize(("theme", "ground"), [("light", "#fbfbf9"), ("dark", DARK_PAGE)])
-def test_a_figure_stands_on_the_ground_of_its_theme_and_only_one_of_two_is_loaded(look, site, theme, ground):
-    seen = look(CHAPTER, theme=theme)
+def test_a_figure_stands_on_the_ground_of_its_theme_and_only_one_of_two_is_loaded(visit, site, theme, ground):
+    seen = visit(CHAPTER, color_scheme=theme)
     shown = seen.page.evaluate(SHOWN)
     assert shown
     assert all(source.endswith("-dark.png") == (theme == "dark") for source in shown)
