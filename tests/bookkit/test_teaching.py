@@ -60,8 +60,9 @@ def test_the_plans_are_those_that_plans_yml_and_the_chapters_make():
         assert (FOLDER / name).read_text(encoding="utf-8") == text, "python -m bookkit.teaching.plans writes them"
 
 
-def a_part(block, promised):
-    told = {"heading": "A day", "minutes": promised, "blocks": [block, {"say": "Break", "minutes": 10}]}
+def a_part(block, promised="rest"):
+    rest = {"say": "Break", "minutes": "rest" if promised == "rest" else 10}
+    told = {"heading": "A day", "minutes": 90 if promised == "rest" else promised, "blocks": [block, rest]}
     return Part(told, lambda chapter: lesson(ROOT / "book" / f"{chapter}.ipynb"))
 
 
@@ -73,6 +74,37 @@ def test_a_plan_that_does_not_add_up_is_refused():
 def test_a_section_that_is_not_core_or_does_not_exist_is_refused():
     with pytest.raises(BookError, match="not core: The prefix"):
         a_part({"chapter": "data-parallel/ddp", "sections": ["The prefix"]}, 20)
+
+
+DDP = "data-parallel/ddp"
+TALKS = "What DDP says, and when"
+
+
+def test_a_plan_names_the_question_that_it_means():
+    named = {TALKS: "In which part do the ranks talk?", "When it breaks": ["What happens?"]}
+    taught = a_part({"chapter": DDP, "ask": named}).blocks[0]
+    assert taught.ask[TALKS] == ["In which part do the ranks talk?"]
+    assert taught.ask["When it breaks"] == ["What happens?"]
+    assert len(taught.ask["What DDP leaves to you"]) == 2, "where a plan names none: the first and the last"
+    assert "| *In which part do the ranks talk?* |" in taught.text(0)
+
+
+def test_a_question_that_the_section_does_not_ask_is_refused_with_those_of_the_chapter():
+    told = f"{DDP}: '{TALKS}' does not ask 'Who talks?'; asked are .*What DDP says.*In which part do the ranks talk?"
+    with pytest.raises(BookError, match=told.replace("?", r"\?")):
+        a_part({"chapter": DDP, "ask": {TALKS: "Who talks?"}})
+
+
+@pytest.mark.parametrize("key", ["ask", "run", "late"])
+def test_a_row_that_is_not_taught_has_no_question_and_nothing_to_run_or_drop(key):
+    with pytest.raises(BookError, match="is not taught: When it breaks"):
+        a_part({"chapter": DDP, "sections": [TALKS], key: {"When it breaks": "What happens?"}})
+
+
+def test_a_plan_says_where_nobody_types_and_what_else_to_do():
+    text = a_part({"chapter": DDP, "run": [TALKS, "When it breaks"], "do": "Draw it."}).blocks[0].text(0)
+    assert f"Nobody types in *{TALKS}* and *When it breaks*: everybody" in text
+    assert "\n\nDraw it.\n\n| Section" in text
 
 
 @pytest.mark.parametrize("path", NOTED, ids=lambda path: path.stem)
