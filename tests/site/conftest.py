@@ -149,6 +149,8 @@ def open_page(context, site, name, asking=False):
     seen.page.on("requestfailed", lambda request: seen.failed.append(request.url))
     path, _, query = name.partition("?")
     seen.page.goto((site / path).as_uri() + (f"?{query}" if query else ""))
+    if path == "index.html":  # it only leads on; looking at it meanwhile would be looking at either page
+        seen.page.wait_for_url("**/book/index.html")
     seen.page.wait_for_load_state("load")
     return seen
 

@@ -24,7 +24,7 @@ RANK_MB = {FORK: 40, SPAWN: 220}
 BASE_MB = {FORK: 350, SPAWN: 100}
 
 # Open files. Measured with 1 to 8 ranks: the controller's first process holds 53 and one more a rank, the one that
-# forks its ranks 61 to 69; the notebook opens 26, most of them for the first ranks only.
+# forks its ranks 61 to 69; the notebook opens 26, however many ranks.
 FILES, FILES_PER_RANK, NOTEBOOK_FILES = 64, 4, 32
 
 SENTENCES = {
@@ -84,9 +84,9 @@ def check_elsewhere(engines: str | None, given: Mapping[str, Any]) -> None:
 
 
 def check_room(size: int, launcher: str) -> None:
-    """Refuse more ranks than this machine's open files and memory hold; args and errors are those of the two below."""
-    check_open_files(size)
+    """Refuse more ranks than this machine's memory and open files hold; arguments and errors: the two below."""
     check_memory(size, launcher)
+    check_open_files(size)
 
 
 def check_memory(size: int, launcher: str) -> None:
@@ -125,7 +125,7 @@ def check_open_files(size: int) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return
-    if limit - len(os.listdir("/dev/fd")) < NOTEBOOK_FILES + size:
+    if limit - len(os.listdir("/dev/fd")) < NOTEBOOK_FILES:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     needed = FILES + FILES_PER_RANK * size
     if limit < needed:
