@@ -1,9 +1,12 @@
 """Plans add up and name what is there, chapters have their notes, the test has its answers, and cells make slides."""
 
+import copy
+import functools
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from bookkit.chapters import chapters
 from bookkit.errors import BookError
@@ -11,9 +14,10 @@ from bookkit.teaching.choose import ROOM, Block, cut, slides
 from bookkit.teaching.deck import deck
 from bookkit.teaching.lessons import Lesson, anchor
 from bookkit.teaching.notes import Notes, notes, page_of
-from bookkit.teaching.plans import Part, plans
+from bookkit.teaching.plans import SOURCE, Part, plans
 from bookkit.teaching.sheet import glossary, sheet, terms
 from bookkit.teaching.words import bare, sentences
+from tests.benchmarks import lesson as timing
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "book" / "teaching"
@@ -21,14 +25,17 @@ PLANS = ["ninety-minutes", "half-a-day", "two-days", "ten-weeks"]
 PROMISED = {"ninety-minutes": [90], "half-a-day": [240], "two-days": [420, 420], "ten-weeks": [120] * 10}
 CHAPTERS = chapters(ROOT)
 NOTED = [path for path in CHAPTERS if page_of(ROOT, path).exists()]  # the page of a new part comes after its chapters
-LESSONS: dict[Path, Lesson] = {}
 LINKED = re.compile(r"\]\((\.\./[\w./-]+\.ipynb)(?:#([\w-]+))?\)")
 ROW = re.compile(r"^\| (\d+:\d\d) · \[(.+?)\]\(\.\./([\w/-]+)\.ipynb#([\w-]+)\) \| (\d+) \|", re.M)
+ANSWER = re.compile(r"^\| (\d+) \| ([ABC]) \| ((?:(?:, )?\[[^]]+\]\(\.\./[\w/-]+\.ipynb#[\w-]+\))+) \|$", re.M)
+# What tests.md says of each plan: the questions whose sections it leaves out.
+LEFT_OUT = {"half-a-day": {2, 3, 5, 6, 9, 12}, "two-days": {5, 6}, "ten-weeks": set()}
 ALONE = re.compile(r"^\*\*(\d+:\d\d)\*\* · (\d+) minutes? · (.+)$", re.M)
 
 
+@functools.cache
 def lesson(path):
-    return LESSONS.setdefault(path, Lesson(path))
+    return Lesson(path)
 
 
 def minutes(clock):
@@ -60,8 +67,9 @@ def test_the_plans_are_those_that_plans_yml_and_the_chapters_make():
         assert (FOLDER / name).read_text(encoding="utf-8") == text, "python -m bookkit.teaching.plans writes them"
 
 
-def a_part(block, promised):
-    told = {"heading": "A day", "minutes": promised, "blocks": [block, {"say": "Break", "minutes": 10}]}
+def a_part(block, promised="rest"):
+    rest = {"say": "Break", "minutes": "rest" if promised == "rest" else 10}
+    told = {"heading": "A day", "minutes": 90 if promised == "rest" else promised, "blocks": [block, rest]}
     return Part(told, lambda chapter: lesson(ROOT / "book" / f"{chapter}.ipynb"))
 
 
@@ -73,6 +81,72 @@ def test_a_plan_that_does_not_add_up_is_refused():
 def test_a_section_that_is_not_core_or_does_not_exist_is_refused():
     with pytest.raises(BookError, match="not core: The prefix"):
         a_part({"chapter": "data-parallel/ddp", "sections": ["The prefix"]}, 20)
+
+
+@pytest.mark.parametrize("plan", LEFT_OUT)
+def test_a_plan_teaches_the_sections_that_the_test_asks_for(plan):
+    taught = set()
+    for _, title, chapter, _, _ in ROW.findall((FOLDER / f"{plan}.md").read_text(encoding="utf-8")):
+        section = lesson(ROOT / "book" / f"{chapter}.ipynb").section(title)
+        taught |= {f"../{chapter}.ipynb#{anchor(heading)}" for heading in section.headings}
+    answers = ANSWER.findall((FOLDER / "tests.md").read_text(encoding="utf-8"))
+    missing = {int(number) for number, _, links in answers if not taught & set(re.findall(r"\((\.\.[^)]+)\)", links))}
+    assert missing == LEFT_OUT[plan]
+
+
+@functools.cache
+def held(chapter):
+    """What the sections of a chapter take, without the seconds of their cells."""
+    return {part.title: part for part in timing.lesson(lesson(ROOT / "book" / f"{chapter}.ipynb").notebook)[1].values()}
+
+
+@pytest.mark.parametrize(
+    "plan", yaml.safe_load((ROOT / SOURCE).read_text(encoding="utf-8")), ids=lambda told: told["page"]
+)
+def test_the_minutes_of_a_row_hold_what_is_read_voted_on_and_typed(plan):
+    for told in plan["parts"]:
+        for block in Part(told, lambda chapter: lesson(ROOT / "book" / f"{chapter}.ipynb")).blocks:
+            if "chapter" not in block.told:
+                continue
+            took = 0
+            for section in block.rows:
+                part = copy.copy(held(block.told["chapter"])[section.title])
+                part.questions = len(block.ask[section.title])
+                part.lines *= section.title not in block.run
+                assert part.minutes <= section.minutes + 1, f"{told['heading']}, {section.title}: run it, or ask less"
+                took += part.minutes
+            assert took < block.minutes, f"{told['heading']}: {block.told['chapter']}"
+
+
+DDP = "data-parallel/ddp"
+TALKS = "What DDP says, and when"
+
+
+def test_a_plan_names_the_question_that_it_means():
+    named = {TALKS: "In which part do the ranks talk?", "When it breaks": ["What happens?"]}
+    taught = a_part({"chapter": DDP, "ask": named}).blocks[0]
+    assert taught.ask[TALKS] == ["In which part do the ranks talk?"]
+    assert taught.ask["When it breaks"] == ["What happens?"]
+    assert len(taught.ask["What DDP leaves to you"]) == 2, "where a plan names none: the first and the last"
+    assert "| *In which part do the ranks talk?* |" in taught.text(0)
+
+
+def test_a_question_that_the_section_does_not_ask_is_refused_with_those_of_the_chapter():
+    told = f"{DDP}: '{TALKS}' does not ask 'Who talks?'; asked are .*What DDP says.*In which part do the ranks talk?"
+    with pytest.raises(BookError, match=told.replace("?", r"\?")):
+        a_part({"chapter": DDP, "ask": {TALKS: "Who talks?"}})
+
+
+@pytest.mark.parametrize("key", ["ask", "run", "late"])
+def test_a_row_that_is_not_taught_has_no_question_and_nothing_to_run_or_drop(key):
+    with pytest.raises(BookError, match="is not taught: When it breaks"):
+        a_part({"chapter": DDP, "sections": [TALKS], key: {"When it breaks": "What happens?"}})
+
+
+def test_a_plan_says_where_nobody_types_and_what_else_to_do():
+    text = a_part({"chapter": DDP, "run": [TALKS, "When it breaks"], "do": "Draw it."}).blocks[0].text(0)
+    assert f"Nobody types in *{TALKS}* and *When it breaks*: everybody" in text
+    assert "\n\nDraw it.\n\n| Section" in text
 
 
 @pytest.mark.parametrize("path", NOTED, ids=lambda path: path.stem)
@@ -105,7 +179,7 @@ def test_every_link_to_a_section_leads_to_a_heading():
 def test_the_test_has_twelve_questions_each_with_an_answer_and_the_section_that_shows_it():
     asked, answers = (FOLDER / "tests.md").read_text(encoding="utf-8").split("## The answers")
     questions = dict(re.findall(r"^(\d+)\. (.+)$", asked.split("## The questions")[1], re.M))
-    right = re.findall(r"^\| (\d+) \| ([ABC]) \| \[.+?\]\(\.\./[\w/-]+\.ipynb#[\w-]+\) \|$", answers, re.M)
+    right = [(number, letter) for number, letter, _ in ANSWER.findall(answers)]
     assert [number for number, _ in right] == list(questions) == [str(number) for number in range(1, 13)]
     for number, letter in right:
         assert re.findall(r"\(([A-C])\)", questions[number]) == ["A", "B", "C"]

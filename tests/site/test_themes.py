@@ -1,10 +1,13 @@
 """Figures in both themes and at full size, pages without scripts, and paper."""
 
+import re
+
 import pytest
 from PIL import Image
 
 from ranklab.palette import DARK_PAGE, LIGHT_PAGE
 
+PAGE = re.compile(rb"/Type\s*/Page\b")
 CHAPTER = "book/data-parallel/ddp.html"
 MOVES = "book/breaking/hangs.html"
 SHOWN = "() => [...document.querySelectorAll('article img')].filter(i => i.checkVisibility()).map(i => i.src)"
@@ -74,3 +77,13 @@ def test_on_paper_the_text_comes_first_whole_and_light(visit):
     assert page.locator("article img, article div.rl-panel").evaluate_all(cut) == 0
     page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
     assert page.locator("details.solution[open]").count() == 0
+
+
+def test_on_paper_the_questions_of_the_test_are_a_sheet_without_the_answers(visit):
+    page = visit("book/teaching/tests.html").page
+    page.emulate_media(media="print")
+    parts = page.locator("article section section")
+    assert parts.evaluate_all("all => all.map(e => e.id)") == ["the-questions", "the-answers", "the-feedback-sheet"]
+    assert set(parts.evaluate_all("all => all.map(e => getComputedStyle(e).breakBefore)")) == {"page"}
+    printed = page.pdf(format="A4", margin=dict.fromkeys(("top", "bottom", "left", "right"), "1cm"))
+    assert len(PAGE.findall(printed)) == 4, "how to use it, and then a page for each"

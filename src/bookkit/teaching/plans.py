@@ -1,7 +1,8 @@
 """``python -m bookkit.teaching.plans`` writes the plans of book/teaching from plans.yml and the minutes of the pages.
 
-A plan names chapters, sections and exercises; minutes, clock and questions come from the notebooks. A plan that does
-not add up to what it promises is not written.
+A plan names chapters, sections and exercises; minutes, clock and questions come from the notebooks. Which questions of
+a section the room votes on (``ask:``), and where nobody types (``run:``), a plan says itself. One that does not add up
+to what it promises, or names what the pages do not have, is not written.
 """
 
 from __future__ import annotations
@@ -65,13 +66,26 @@ class Block:
                 raise BookError(f"{told['chapter']}: not core: {', '.join(wrong)}")
             self.rows = [self.lesson.section(name) for name in names]
             self.minutes = sum(section.minutes for section in self.rows)
-            self.late = told.get("late", {})
-            if unknown := set(self.late) - set(names):
-                raise BookError(f"{told['chapter']}: what to drop is not taught: {', '.join(unknown)}")
+            self.late, self.run = told.get("late", {}), told.get("run", [])
+            for what, titles in (("drop", self.late), ("run", self.run), ("ask", told.get("ask", {}))):
+                if unknown := set(titles) - set(names):
+                    raise BookError(f"{told['chapter']}: what to {what} is not taught: {', '.join(sorted(unknown))}")
+            self.ask = self._asked(told.get("ask", {}))
         elif "of" in told:
             self.lesson = lessons(told["of"])
         if "more" in told:
             self.minutes = self.lesson.section(told["more"]).minutes
+
+    def _asked(self, told: dict[str, str | list[str]]) -> dict[str, list[str]]:
+        """Return the questions of each section that is taught: those that the plan names, or else the usual ones."""
+        chosen = {section.title: usual(section) for section in self.rows}
+        for title, named in told.items():
+            chosen[title] = [named] if isinstance(named, str) else list(named)
+            own = [question.text for question in self.lesson.section(title).questions]
+            if missing := [words for words in chosen[title] if words not in own]:
+                known = "; ".join(f"{each.title}: {' '.join(q.text for q in each.questions)}" for each in self.rows)
+                raise BookError(f"{self.told['chapter']}: {title!r} does not ask {missing[0]!r}; asked are {known}")
+        return chosen
 
     def text(self, now: int) -> str:
         """Return the block's Markdown, beginning at this minute of the day."""
@@ -92,10 +106,15 @@ class Block:
         chapter = self.told["chapter"]
         notes = f"[notes](notes/{chapter.split('/')[0]}.md#{anchor(self.lesson.title)})"
         lines = [f"### {clock(now)} · {self.lesson.title}", "", f"{length} · [page]({page(chapter)}) · {notes}", ""]
+        if self.run:
+            lines += [f"Nobody types in {listed(self.run)}: everybody runs those cells from the page.", ""]
+        if "do" in self.told:
+            lines += [self.told["do"], ""]
         lines += ["| Section | Minutes | Ask the room | When you are late |", "|---|---|---|---|"]
         for section in self.rows:
             link = f"[{section.title}]({page(chapter)}#{anchor(section.title)})"
-            row = [f"{clock(now)} · {link}", str(section.minutes), asked(section), self.late.get(section.title, "")]
+            row = [f"{clock(now)} · {link}", str(section.minutes), printed(self.ask[section.title])]
+            row.append(self.late.get(section.title, ""))
             lines.append("| " + " | ".join(row) + " |")
             now += section.minutes
         return "\n".join(lines)
@@ -111,11 +130,21 @@ def clock(minutes: int) -> str:
     return f"{minutes // 60}:{minutes % 60:02}"
 
 
-def asked(section: Section) -> str:
-    """Return the questions of a section that the room votes on, two at most: the first and the last."""
+def usual(section: Section) -> list[str]:
+    """Return the questions of a section that the room votes on where a plan names none: the first and the last."""
     questions = [question.text for question in section.questions]
-    chosen = [*questions[:1], *questions[1:][-1:]]
-    return " ".join(f"*{text}*".replace("|", "\\|") for text in chosen)
+    return [*questions[:1], *questions[1:][-1:]]
+
+
+def listed(titles: list[str]) -> str:
+    """Return the titles of sections as words of a sentence."""
+    *first, last = (f"*{title}*" for title in titles)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def printed(questions: list[str]) -> str:
+    """Return questions as a cell of a plan's table."""
+    return " ".join(f"*{text}*".replace("|", "\\|") for text in questions)
 
 
 def plans(root: Path) -> dict[str, str]:
