@@ -25,8 +25,8 @@ def loader(group, _):
         dist.all_reduce(torch.ones(4), group=group)
 
 
-def slow(group, _):
-    """Rank 1 is busy with something else."""
+def late(group, _):
+    """Rank 1 comes when the others have given up."""
     if rank == 1:
         time.sleep(2)
     dist.all_reduce(torch.ones(4), group=group)
@@ -60,7 +60,7 @@ def crossed(group, other):
         dist.all_reduce(torch.ones(4), group=each)
 
 
-for fault in loader, slow, shapes, alone, order, crossed:
+for fault in loader, late, shapes, alone, order, crossed:
     timeout = timedelta(seconds=3 if fault is loader else 1)  # the default is 30 minutes
     groups = dist.new_group(timeout=timeout), dist.new_group(timeout=timeout)
     words = None

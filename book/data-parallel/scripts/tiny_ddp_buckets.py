@@ -6,6 +6,8 @@ The chapter *buckets* builds it, in the same words. Each gradient becomes a view
 ``gradient_as_bucket_view=True`` makes it. Not for sparse gradients, nor for a rank that has no gradient at all.
 """
 
+from collections import Counter
+
 import torch
 import torch.distributed as dist
 from tiny_ddp import TinyDDP
@@ -13,15 +15,15 @@ from tiny_ddp import TinyDDP
 
 def group(places, parameters, caps):
     """Cut places into buckets, each full when its parameters *reach* a cap."""
-    done, filling, limits = [], {}, {}
+    done, filling, closed = [], {}, Counter()
     for place in places:
         kind = parameters[place].dtype, parameters[place].device
         filling.setdefault(kind, []).append(place)
         held = sum(parameters[other].nbytes for other in filling[kind])
-        first, *others = limits.get(kind, caps)
-        if held >= first:
+        cap = caps[min(closed[kind], len(caps) - 1)]  # the last cap stays
+        if held >= cap:
             done.append(filling.pop(kind))
-            limits[kind] = others or [first]
+            closed[kind] += 1
     return done + list(filling.values())
 
 
