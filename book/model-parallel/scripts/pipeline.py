@@ -90,8 +90,12 @@ class Pipeline:
         if leaving is not None:
             neighbour = self.ranks[self.stage + (1 if done == "F" else -1)]
             messages.append(dist.P2POp(dist.isend, leaving, neighbour))
-        source = self.stage + {"F": -1, "B": 1}.get(following, self.stages)
-        if 0 <= source < self.stages:
+        source = None  # nothing follows the last step
+        if following == "F":
+            source = self.stage - 1
+        elif following == "B":
+            source = self.stage + 1
+        if source in range(self.stages):  # the ends have one neighbour
             arrived = self.inputs[0].new_empty(len(self.inputs[0]), self.width)
             messages.append(dist.P2POp(dist.irecv, arrived, self.ranks[source]))
         works = dist.batch_isend_irecv(messages) if messages else []
