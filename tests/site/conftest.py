@@ -63,7 +63,7 @@ def built():
     sources = [
         ROOT / "_config.yml",
         ROOT / "_toc.yml",
-        *(p for p in (ROOT / "book").rglob("*") if p.is_file()),
+        *(p for p in (ROOT / "book").rglob("*") if p.is_file() and p.suffix != ".pyc"),
         *(ROOT / "src" / "bookkit").rglob("*.py"),
     ]
     if not index.exists() or index.stat().st_mtime < max(p.stat().st_mtime for p in sources):
