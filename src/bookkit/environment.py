@@ -161,15 +161,12 @@ def fingerprint():
 
 
 def pip_install(python, what):
-    """Run pip, which shows its own progress, and compile what it has installed on all cores, which pip does on one."""
-    command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check", "--no-compile"]
+    """Run pip, which shows its own progress."""
+    command = [python, "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     if os.path.isdir(WHEELS):
         command += ["--no-index", "--find-links", WHEELS]
     if subprocess.call(command + what):
         return refuse("pip could not install {}; its last lines say why".format(" ".join(what)))
-    library = os.path.join(os.path.dirname(os.path.dirname(python)), "lib")
-    # Some packages ship templates that are no Python, so its status says nothing.
-    subprocess.call([python, "-m", "compileall", "-qq", "-j", "0", library])
     return 0
 
 

@@ -90,7 +90,7 @@ tell(told)
 """
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[3])  # with 3 the order of a sum counts; the chapter has 2
 def told(request, tmp_path_factory):
     """What each rank tells of every case, from one launch for each number of ranks."""
     return launched(tmp_path_factory.mktemp("tiny"), PROGRAM, request.param, 240)
