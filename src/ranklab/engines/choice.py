@@ -11,6 +11,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import psutil
+
 from ..errors import WorldError
 from ..system.memory import free_memory_mb
 
@@ -125,7 +127,7 @@ def check_open_files(size: int) -> None:
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if limit == resource.RLIM_INFINITY:
         return
-    if limit - len(os.listdir("/dev/fd")) < NOTEBOOK_FILES:
+    if limit - psutil.Process().num_fds() < NOTEBOOK_FILES:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     needed = FILES + FILES_PER_RANK * size
     if limit < needed:
