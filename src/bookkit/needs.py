@@ -160,7 +160,7 @@ def pytest_configure(config):
         kernel.KernelManager = KernelThroughFiles
 
 
-@pytest.hookimpl(optionalhook=True)
+@pytest.hookimpl(optionalhook=True, tryfirst=True)  # before xdist's own, which is registered after us
 def pytest_xdist_auto_num_workers():
     """With ``-n auto`` one chapter more is compared at once than are executed: ranks wait for much of their time."""
     return places() + 1

@@ -7,6 +7,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+import xdist.plugin
+from xdist import newhooks
 
 import ranklab
 from bookkit import needs
@@ -111,3 +113,12 @@ def test_nbval_executes_in_the_environment_of_record(tmp_path, make):
     assert not os.path.exists(seen["IPYTHONDIR"])
     assert seen["transport"] == "ipc"  # no port that another program could take
     assert not os.path.exists(os.path.dirname(seen["ip"]))
+
+
+def test_one_chapter_more_than_places_is_compared_at_once():
+    """As pytest itself asks: ``-p bookkit.needs`` is registered before xdist, whose own answer would be taken."""
+    manager = pytest.PytestPluginManager()
+    manager.add_hookspecs(newhooks)
+    for module in (needs, xdist.plugin):
+        manager.register(module)
+    assert manager.hook.pytest_xdist_auto_num_workers(config=None) == needs.places() + 1
