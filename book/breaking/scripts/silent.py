@@ -2,13 +2,15 @@
 
 torchrun --standalone --nproc-per-node=3 silent.py
 
-Each rank prints one line of JSON per hang: its name, and the words of the error, null where the rank got none. In the
-first hang each rank also writes its stack to stderr, after two of the group's three seconds.
+Each rank prints one line of JSON per hang: its name, the words of the error (null where the rank got none), and what the
+rank noted: when the hang began, its calls with the moments of coming and leaving (null where an error ended the call),
+and the moment of the error. In the first hang each rank also writes its stack to stderr, while the others wait.
 """
 
 import faulthandler
 import json
 import time
+from contextlib import contextmanager
 from datetime import timedelta
 
 import torch
@@ -16,13 +18,24 @@ import torch.distributed as dist
 
 dist.init_process_group("gloo")
 rank = dist.get_rank()
+calls = []
+
+
+@contextmanager
+def noted(name):
+    """Note when this rank comes to a call and when it leaves it; a call that raises is never left."""
+    calls.append([name, time.time(), None])
+    yield
+    calls[-1][2] = time.time()
 
 
 def loader(group, _):
-    """Rank 2 has a batch less."""
+    """Rank 2 has a batch less, and rank 1 loads its second batch slowly."""
     batches = 3 if rank == 2 else 4
-    for _ in range(batches):
-        dist.all_reduce(torch.ones(4), group=group)
+    for batch in range(batches):
+        time.sleep(1 if (rank, batch) == (1, 1) else 0.2)
+        with noted("all_reduce"):
+            dist.all_reduce(torch.ones(4), group=group)
 
 
 def late(group, _):
@@ -63,15 +76,19 @@ def crossed(group, other):
 for fault in loader, late, shapes, alone, order, crossed:
     timeout = timedelta(seconds=3 if fault is loader else 1)  # the default is 30 minutes
     groups = dist.new_group(timeout=timeout), dist.new_group(timeout=timeout)
-    words = None
+    words = failed = None
+    calls.clear()
+    dist.barrier()
+    began = time.time()
     if fault is loader:
-        faulthandler.dump_traceback_later(2)
+        faulthandler.dump_traceback_later(3)
     try:
         fault(*groups)
     except RuntimeError as error:
-        words = str(error)
-    dist.barrier()
+        words, failed = str(error), time.time()
+    with noted("barrier"):
+        dist.barrier()
     faulthandler.cancel_dump_traceback_later()
-    print(json.dumps([fault.__name__, words]))
+    print(json.dumps([fault.__name__, words, {"began": began, "calls": calls, "error": failed}]))
 
 dist.destroy_process_group()
