@@ -2,9 +2,9 @@
 
 torchrun --standalone --nproc-per-node=3 silent.py
 
-Each rank prints one line of JSON per hang: its name, the words of the error (null where the rank got none), and what the
-rank noted: when the hang began, its calls with the moments of coming and leaving (null where an error ended the call),
-and the moment of the error. In the first hang each rank also writes its stack to stderr, while the others wait.
+Each rank prints one line of JSON per hang: its name, the words of the error (null where the rank got none), and what
+the rank noted: when the hang began, its calls with the moments of coming and leaving (null where an error ended the
+call), and the moment of the error. In the first hang each rank also writes its stack to stderr, while the others wait.
 """
 
 import faulthandler
