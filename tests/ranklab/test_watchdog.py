@@ -1,5 +1,7 @@
 """The watchdog outlives its own errors, and the driver asks for nothing where there is nobody to ask."""
 
+import threading
+import time
 from types import SimpleNamespace
 
 from ranklab.cells import waiting
@@ -48,6 +50,45 @@ def test_a_watchdog_answers_after_an_error_of_its_own(tmp_path, monkeypatch, cap
     assert ask(path, "where") is None
     assert "KeyError: 'destroyed'" in capfd.readouterr().err
     assert isinstance(ask(path, "pulse"), Pulse)
+
+
+def test_a_late_answer_comes_to_the_question_that_was_asked_once(tmp_path, monkeypatch):
+    """Asked anew, a watchdog without a processor answers the old questions first, and never comes to the last one."""
+    answers = []
+
+    def late(self):
+        time.sleep(0.3)
+        answers.append(RankState())
+        return answers[-1]
+
+    monkeypatch.setattr(Watchdog, "where", late)
+    path = tmp_path / "watchdog"
+    Watchdog(path)
+    assert ask(path, "where", 0.05, lambda: 0.05) == RankState()
+    assert ask(path, "where", 0.05, iter([0.05, 0]).__next__) is None
+    assert len(answers) == 1  # the second question is answered to nobody, later
+
+
+def test_a_question_that_nobody_waits_for_is_not_answered(tmp_path, monkeypatch):
+    asked, answered, free = threading.Event(), [], threading.Event()
+
+    def waits(self):
+        answered.append(1)
+        asked.set()
+        free.wait(60)
+        return RankState()
+
+    monkeypatch.setattr(Watchdog, "where", waits)
+    path = tmp_path / "watchdog"
+    Watchdog(path)
+    first = threading.Thread(target=ask, args=(path, "where", 60))
+    first.start()
+    assert asked.wait(60)
+    assert [ask(path, "where", 0.01) for _ in range(5)] == [None] * 5
+    free.set()
+    first.join()
+    assert isinstance(ask(path, "pulse", 60), Pulse)
+    assert len(answered) == 1
 
 
 def test_a_watchdog_can_answer_every_question(tmp_path):

@@ -6,7 +6,6 @@ Everything that looks into a watchdog's answer on the notebook's side stands her
 from __future__ import annotations
 
 import concurrent.futures
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,18 +31,14 @@ def ask(processes: Processes, rank: int, question: str) -> Answer | None:
         rank: who is asked.
         question: see :data:`ranklab.state.QUESTIONS`.
     """
-    began = time.monotonic()
-    answer = processes.ask(rank, question, FIRST_ANSWER)
     patience = None
-    while answer is None:
-        if time.monotonic() - began < FIRST_ANSWER / 2:
-            return None  # nobody listens there, or the watchdog has failed: it will say no more
+
+    def more() -> float:
+        nonlocal patience
         patience = patience or Patience({rank: processes.pid(rank)})
-        left = patience.left([rank], ANSWER - FIRST_ANSWER)
-        if not left:
-            return None
-        began, answer = time.monotonic(), processes.ask(rank, question, max(left, FIRST_ANSWER))
-    return answer
+        return patience.left([rank], ANSWER - FIRST_ANSWER)
+
+    return processes.ask(rank, question, FIRST_ANSWER, more)
 
 
 def ask_all(processes: Processes, ranks: Iterable[int], question: str = "where") -> dict[int, Any]:

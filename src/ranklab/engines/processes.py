@@ -21,7 +21,7 @@ from ..system.deadman import HOME, OWNER, is_stopped
 from ..system.home import watchdog_path
 from ..system.patience import ANSWER, EXIT_STATUS, overdue
 from ..system.refused import no_more
-from .asking import ask
+from .asking import More, ask
 from .choice import FORK, SENTENCES, SPAWN, check_room, choose_launcher
 from .controllers import connect, controller_runs, family, kill_controller, make_cluster
 from .devices import choose_devices
@@ -225,9 +225,9 @@ class Processes:
         """Return the processes through which the notebook talks to the ranks: controller, schedulers, fork server."""
         return [*family(self._cluster), *([self._server.pid] if self._server is not None else [])]
 
-    def ask(self, rank: int, question: str, timeout: float = ANSWER) -> Answer | None:
+    def ask(self, rank: int, question: str, timeout: float = ANSWER, more: More | None = None) -> Answer | None:
         """Ask the watchdog of a rank, see :func:`.asking.ask`; a rank that was stopped (SIGSTOP) cannot answer."""
-        answer = ask(watchdog_path(self.home, rank), question, timeout)
+        answer = ask(watchdog_path(self.home, rank), question, timeout, more)
         return RankState(stopped=True) if answer is None and is_stopped(self.pid(rank)) else answer
 
     def lost(self, thorough: bool = False) -> str:

@@ -83,7 +83,7 @@ class Watchdog:
             connection, _ = self._server.accept()
             with connection, contextlib.suppress(OSError):  # whoever asked may have gone
                 answer = self.answers.get(connection.recv(16).decode(errors="replace"))
-                if answer is not None:
+                if answer is not None and not _has_gone(connection):
                     connection.sendall(write(_told(answer)))
 
     def where(self) -> RankState:
@@ -115,6 +115,14 @@ class Watchdog:
             return RankState()
         recent = [called for called in collectives(self._cell_since) if called.recent]
         return RankState(groups=groups(), collectives=recent)
+
+
+def _has_gone(connection: socket.socket) -> bool:
+    """Say whether who has asked has given up: on a busy machine the next one would wait for that answer, too."""
+    try:
+        return not connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
 
 
 def _told(answer: Callable[[], Answer]) -> Answer | None:
