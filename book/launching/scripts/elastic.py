@@ -2,7 +2,7 @@
 
 python elastic.py
 torchrun --standalone --nproc-per-node=2 --max-restarts=3 elastic.py --folder /shared
-torchrun --nnodes=1:3 --nproc-per-node=1 --max-restarts=3 --rdzv-backend=c10d \
+torchrun --nnodes=2:3 --nproc-per-node=1 --max-restarts=3 --rdzv-backend=c10d \
     --rdzv-endpoint=computer2 --rdzv-id=drill elastic.py --folder /shared
 
 All computers see the folder. It holds the snapshot, and one log per computer. Two options are for a drill: with --gate

@@ -2,7 +2,7 @@
 
 The last host is the login node, where the controller runs, too; the others are the nodes that work. It is the Slurm of
 the distribution with a configuration of our own; nothing of the machine's own Slurm, if it has one, is read or changed.
-A job of the partition ``urgent`` gets the nodes of one of ``debug``, which then has its signal and ten minutes to leave.
+A job of the partition ``urgent`` takes the nodes of jobs in ``debug``, which then get their signal and ten minutes.
 """
 
 from __future__ import annotations
