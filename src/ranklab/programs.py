@@ -51,6 +51,7 @@ PROGRAMS = (
         *("chromium", "chromium", "the tests of the built pages are skipped"),
         others=("chromium-browser", "google-chrome", "google-chrome-stable"),
     ),
+    Program("sshd", "openssh-server", "the test of ranks that ssh starts is skipped"),
     Program("ethtool", "ethtool"),
     Program("iperf3", "iperf3"),
 )

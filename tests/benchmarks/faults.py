@@ -46,7 +46,7 @@ def one() -> None:
         if error:
             print(f"failed\t{cell.splitlines()[0]}: {type(error).__name__}: {str(error).splitlines()[:1]}")
             break
-    for fault in notebook.names.get("faults", []):
+    for fault in notebook.names["drill"].faults if "drill" in notebook.names else []:
         if "twice" in fault:
             first = min((when for _, _, when in fault["noticed"]), default=None)
             noticed = "" if first is None else f"{first - fault['began']:.2f}"

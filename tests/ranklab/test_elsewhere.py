@@ -17,11 +17,12 @@ import ranklab
 from ranklab.engines.elsewhere import Elsewhere
 from ranklab.errors import RanklabError, WorldError
 from ranklab.layout import LOOPBACK
+from ranklab.programs import PROGRAMS, find, missing
 from ranklab.rank.errands import free_port, take_place, where_am_i
 from ranklab.rank.meeting import serve_store
 from ranklab.system.foreign import read_places, read_rank
 
-SSHD = shutil.which("sshd") or (Path("/usr/sbin/sshd").exists() and "/usr/sbin/sshd")
+SSHD = find(next(program for program in PROGRAMS if program.name == "sshd"))
 
 
 @pytest.mark.parametrize(
@@ -181,7 +182,7 @@ def ssh_server(tmp_path):
     server.wait(10)
 
 
-@pytest.mark.skipif(not SSHD, reason="sshd is not installed (Debian: openssh-server)")
+@pytest.mark.skipif(not SSHD, reason=missing("sshd"))
 def test_ssh(ssh_server):
     # One computer under two names: the ranks count as one node, because they are.
     asked(ranklab.start(engines="ssh", hosts={"localhost": 2, "127.0.0.1": 1}, options=ssh_server), "RANKLAB_SSH_RANK")

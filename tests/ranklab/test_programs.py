@@ -56,7 +56,8 @@ def test_continuous_integration_gets_the_packages_the_names_and_the_tags(machine
     asked = [sys.executable, programs.__file__]
     slurm = ["slurmctld", "slurmd", "slurm-client", "munge"]
     packages = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-    assert packages == ["iproute2", "util-linux", "mount", "coreutils", "iputils-ping", *slurm, "chromium"]
+    hosts, tests = ["iproute2", "util-linux", "mount", "coreutils", "iputils-ping"], ["chromium", "openssh-server"]
+    assert packages == [*hosts, *slurm, *tests]
     names = subprocess.run([*asked, "--names"], capture_output=True, text=True, check=True).stdout.split()
     assert {"ip", "tc", "ping", "google-chrome"} <= set(names)
     assert not {"env", "mount", "unshare"} & set(names)  # the shell itself would miss them

@@ -144,6 +144,18 @@ def test_a_requeued_job_can_be_told_to_start_soon(desk):
 
 
 @slurm_here
+def test_an_urgent_job_gets_the_nodes_of_another_one_that_goes_on_later(desk):
+    options = "--nodes=3 --exclusive --requeue --open-mode=append --signal=B:USR1"
+    again = "trap 'echo signal; scontrol requeue $SLURM_JOB_ID' USR1\n"
+    life = "echo life ${SLURM_RESTART_COUNT:-0}\n[ $SLURM_RESTART_COUNT ] && exit\nsleep 600 &\nwait\n"
+    job = desk.sbatch(f"#!/bin/bash\n#SBATCH {options}\n{again}{life}").wait(text="life 0")
+    urgent = desk.sbatch("#!/bin/bash\n#SBATCH --nodes=3 --exclusive --partition=urgent\nhostname\n").wait()
+    assert urgent.lines == ["computer1"] and job.wait(state="PENDING").ask()[0]["Restarts"] == "1"
+    desk.run(f"scontrol update job={job.number} StartTime=now+4")
+    assert job.wait().state == "COMPLETED" and job.lines == ["life 0", "life 1", "signal"]
+
+
+@slurm_here
 def test_gpus_are_names_that_slurm_hands_out():
     with ranklab.hosts(2) as lab:
         slurm = Slurm(lab, gpus=2)

@@ -2,6 +2,7 @@
 
 The last host is the login node, where the controller runs, too; the others are the nodes that work. It is the Slurm of
 the distribution with a configuration of our own; nothing of the machine's own Slurm, if it has one, is read or changed.
+A job of the partition ``urgent`` takes the nodes of jobs in ``debug``, which then get their signal and ten minutes.
 """
 
 from __future__ import annotations
@@ -52,7 +53,11 @@ ReturnToService=2
 SlurmdParameters=config_overrides
 KillWait=5
 MailProg=/bin/true
-PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
+SlurmctldParameters=preempt_send_user_signal
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP GraceTime=600
+PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2
 """
 
 
