@@ -151,8 +151,7 @@ def _share(size: int) -> int:  # numbers in the shares of one rank, each rounded
     return sum(-(-numbers // size) for numbers in TRAINED)
 
 
-def _par_of_peak(size: int) -> int:
-    """Return the bytes of a rank's state and of seven copies of the largest weight, padded."""
+def _par_of_peak(size: int) -> int:  # bytes of a rank's state and of copies of the largest weight, padded
     return 4 * (_share(size) + COPIES * size * max(-(-numbers // size) for numbers in TRAINED))
 
 
