@@ -36,6 +36,50 @@ for weight in {id(weight): weight for weight in weights}.values():
     dist.all_gather_single(whole, mine)
     weight.data.copy_(whole[: weight.numel()].view_as(weight))
 """
+REDUCED = """pieces = torch.empty_like(gradient)
+    dist.all_to_all_single(pieces, gradient)
+    mean = pieces.view(ranks, -1).mean(0)"""
+GATHERED = """pieces = [torch.empty_like(gradient) for _ in range(ranks)]
+    dist.all_gather(pieces, gradient)
+    mean = torch.stack(pieces).mean(0).chunk(ranks)[rank].clone()"""
+LISTS = """
+import torch
+rank, ranks = dist.get_rank(), dist.get_world_size()
+done = []
+for weight in weights:
+    if weight.grad is None or any(weight is other for other in done):
+        continue
+    done.append(weight)
+    size = weight.numel()
+    part = -(-size // ranks)
+    padded = torch.zeros(part * ranks)
+    padded[:size] = weight.grad.flatten()
+    mean = torch.zeros(part)
+    dist.reduce_scatter(mean, [piece.clone() for piece in padded.chunk(ranks)])
+    state[len(done)] = 0.9 * state.get(len(done), torch.zeros(part)) + mean / ranks
+    whole = torch.zeros(part * ranks)
+    whole[:size] = weight.detach().flatten()
+    pieces = [torch.zeros(part) for _ in range(ranks)]
+    dist.all_gather(pieces, whole[rank * part : (rank + 1) * part] - 0.1 * state[len(done)])
+    with torch.no_grad():
+        weight.copy_(torch.cat(pieces)[:size].reshape(weight.shape))
+"""
+FLAT = """
+import torch
+from torch.nn.functional import pad
+rank, ranks = dist.get_rank(), dist.get_world_size()
+weights = [weight for weight in {id(weight): weight for weight in weights}.values() if weight.grad is not None]
+missing = -sum(weight.numel() for weight in weights) % ranks
+gradient = pad(torch.cat([weight.grad.flatten() for weight in weights]), (0, missing))
+whole = pad(torch.cat([weight.data.flatten() for weight in weights]), (0, missing))
+mean = torch.empty(len(whole) // ranks)
+dist.reduce_scatter_single(mean, gradient)
+velocity = state.setdefault("velocity", torch.zeros_like(mean))
+velocity.mul_(0.9).add_(mean / ranks)
+dist.all_gather_single(whole, whole.chunk(ranks)[rank] - 0.1 * velocity)
+for weight, new in zip(weights, whole.split([weight.numel() for weight in weights] + [missing] * (missing > 0))):
+    weight.data.copy_(new.view_as(weight))
+"""
 
 
 @pytest.fixture
@@ -85,50 +129,94 @@ def test_wrong_bytes_are_told_why(told, old, new, sentence):
 
 def test_a_share_of_each_weight_is_par(stepped):
     assert stepped(STEP) == (
-        "Correct: three steps on 2, 3 and 4 ranks give the weights of one process. On 4 ranks state has at most 52 "
-        "bytes, par is 52; a rank sent 936, par is 936."
+        "Correct: three steps on 2, 3 and 4 ranks give the weights of one process. On 4 ranks state has at most 104 "
+        "bytes, par is 104; a rank sent 1872, par is 1872; at its peak it had 588, par is 888."
     )
 
 
-def test_one_flat_vector_of_all_weights_keeps_less(stepped):
-    body = """
-import torch
-from torch.nn.functional import pad
-rank, ranks = dist.get_rank(), dist.get_world_size()
-weights = [weight for weight in {id(weight): weight for weight in weights}.values() if weight.grad is not None]
-missing = -sum(weight.numel() for weight in weights) % ranks
-gradient = pad(torch.cat([weight.grad.flatten() for weight in weights]), (0, missing))
-whole = pad(torch.cat([weight.data.flatten() for weight in weights]), (0, missing))
-mean = torch.empty(len(whole) // ranks)
-dist.reduce_scatter_single(mean, gradient)
-velocity = state.setdefault("velocity", torch.zeros_like(mean))
-velocity.mul_(0.9).add_(mean / ranks)
-dist.all_gather_single(whole, whole.chunk(ranks)[rank] - 0.1 * velocity)
-for weight, new in zip(weights, whole.split([weight.numel() for weight in weights] + [missing] * (missing > 0))):
-    weight.data.copy_(new.view_as(weight))
-"""
-    assert "On 4 ranks state has at most 48 bytes, par is 52; a rank sent 864, par is 936." in stepped(body)
+def test_lists_of_pieces_are_fewer_than_seven_copies(stepped):
+    assert "state has at most 104 bytes, par is 104; a rank sent 1872, par is 1872; at its peak it had" in stepped(
+        LISTS
+    )
+
+
+def test_a_sum_of_whole_gradients_is_right_and_sends_more(stepped):
+    words = stepped(changed(STEP, REDUCED, "dist.all_reduce(gradient)\n    mean = gradient.chunk(ranks)[rank] / ranks"))
+    assert "a rank sent 2808, par is 1872; at its peak it had 476, par is 888." in words
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (
+            FLAT,
+            "on 4 ranks a rank has 1344 bytes at its peak, beside weights and gradients; par is 888. Finish one weight "
+            "before you copy the next, so that only one is whole.",
+        ),
+        (
+            changed(STEP, REDUCED, GATHERED),
+            "bytes at its peak, beside weights and gradients; par is 888. You gather the gradients of all ranks: a "
+            "reduce-scatter brings only the mean of a share.",
+        ),
+        (
+            changed(STEP, "    velocity.mul_", "    weight.mean_gradient = mean\n    velocity.mul_"),
+            "on 4 ranks 104 bytes stay alive between two calls that are in no weight, gradient or state: keep the "
+            "shares of the velocities in state, and nothing else.",
+        ),
+        (
+            changed(STEP, "torch.zeros_like(mean))", "torch.zeros_like(weight).view(-1)[: len(mean)])"),
+            "the tensors in state take 380 bytes of memory, as on one process. ZeRO-1 keeps a rank's share of each "
+            "velocity; and a view keeps the whole memory alive.",
+        ),
+    ],
+    ids=["all weights at once", "all ranks' gradients", "beside the state", "whole in the state"],
+)
+def test_a_right_step_that_keeps_too_much_is_told_what(stepped, body, sentence):
+    words = stepped(body)
+    assert words.startswith("Not yet. The weights are right, but on 4 ranks ")
+    assert words.endswith(sentence)
+
+
+EVEN = changed(
+    changed(STEP, "missing = -weight.numel() % ranks", "missing, even = 0, weight.numel() // ranks * ranks"),
+    "weight.data.copy_(whole[: weight.numel()].view_as(weight))",
+    "weight.data.view(-1)[:even] = whole",
+).replace("flatten(), (0", "flatten()[:even], (0")
 
 
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("mean(0)", "sum(0)", "With 2 ranks and 7 weights: rank 0: weights[0] of shape [6, 4]: element 0 is "),
+        ("mean(0)", "sum(0)", "With 2 ranks and 9 weights: rank 0: weights[0] of shape [6, 4]: element 0 is "),
         ("mean(0)", "sum(0)", "The gradients are added and not averaged: divide by the number of ranks."),
         ("state.setdefault(id(weight), torch.zeros_like(mean))", "torch.zeros_like(mean)", "The velocity is lost"),
         ("{id(weight): weight for weight in weights}.values()", "weights", "weights[5] and weights[6] are one tensor"),
         ("weight.data.copy_(", "weight.data.clone().copy_(", "The weight has not moved."),
         ("        continue", "        weight.data *= 0.9\n        continue", "It is frozen: its gradient is None"),
-        ("    if weight.grad is None:\n        continue\n", "", "'NoneType' object has no attribute 'flatten'"),
-        ("-weight.numel() % ranks", "0", "raised RuntimeError"),
+        (
+            "        continue",
+            "        if weight.requires_grad:\n            weight.data *= 0.9\n        continue",
+            "It is unused: its gradient is None, and it has to stay as it is.",
+        ),
+        (
+            "    if weight.grad is None:\n        continue\n",
+            "",
+            "weights[3] is frozen and weights[4] unused: their gradients are None, and they stay as they are.",
+        ),
+        ("weight.grad is None", "not weight.requires_grad", "weights[4] unused: their gradients are None"),
+        ("-weight.numel() % ranks", "0", "weights[1] has 15 numbers, which 2 ranks do not divide: pad it with zeros."),
         ("dist.all_gather_single(whole, mine)", "whole.chunk(ranks)[rank].copy_(mine)", "of its 24 numbers are wrong"),
-        ("torch.zeros_like(mean))", "torch.zeros_like(weight).view(-1)[: len(mean)])", "a view keeps the whole memory"),
+        ("import torch", "import torch, torched", "No module named 'torched'"),
     ],
 )  # fmt: skip
 def test_a_wrong_step_is_told_why(stepped, old, new, sentence):
     words = stepped(changed(STEP, old, new))
     assert words.startswith("Not yet. ")
     assert sentence in words
+
+
+def test_a_tail_that_stays_is_told(stepped):
+    assert "The first 14 are right: 2 ranks do not divide 15, so pad with zeros." in stepped(EVEN)
 
 
 def test_a_step_without_the_others_is_told(stepped):

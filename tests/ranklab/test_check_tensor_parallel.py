@@ -40,6 +40,28 @@ TWICE = changed(
     "return gradient",
     "gradient = gradient.clone()\n        dist.all_reduce(gradient)\n        return gradient",
 )
+EVEN = changed(
+    LAYER,
+    "x @ weight.T",
+    "x[..., : 12 // dist.get_world_size()] @ weight[:, : 12 // dist.get_world_size()].T",
+)
+BY_HAND = """
+class Layer(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        term = x @ weight.T
+        dist.all_reduce(term)
+        return term
+
+    @staticmethod
+    def backward(ctx, gradient):
+        weight.grad = gradient.flatten(0, -2).T @ ctx.x.flatten(0, -2)
+        return gradient @ weight
+
+y = Layer.apply(x)
+return y if bias is None else y + bias
+"""
 LINEAR = "import torch.nn.functional as F\n"
 PLAIN = "y = (x @ weight.T).detach()\ndist.all_reduce(y)\nreturn "
 
@@ -82,6 +104,10 @@ def test_a_bias_after_the_sum_is_right(layer):
         (PLAIN + "y + bias.detach()", "x.grad is None: autograd does not see the way"),
         (changed(LAYER, LAST, "return y + bias"), "TypeError: unsupported"),
         (changed(LAYER, LAST, "result = y + bias"), "the answer is nothing (None), a tensor is expected."),
+        (EVEN, "With 4 ranks and ranks with different numbers of columns: rank 0, the output: element "),
+        (EVEN, "The ranks have 1, 2, 3 and 4 columns."),
+        (BY_HAND, "and a frozen matrix: rank 0: the matrix is frozen, and your answer gives it a gradient."),
+        (changed(LAYER, "y = Leave", "weight.register_hook(print)\ny = Leave"), "with a frozen matrix, RuntimeError: "),
         (changed(LAYER, "x @ weight.T", "torch.einsum('bi,oi->bo', x, weight)"), "an input of three dimensions"),
     ],
 )

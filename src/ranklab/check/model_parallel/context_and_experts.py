@@ -182,8 +182,13 @@ def _cached(size: int, lengths: tuple[int, ...], scale: float) -> Case:
 
 def _decoded(answer: Callable, q: Tensor, k: Tensor, v: Tensor) -> tuple[Any, dict[str, int]]:
     """Runs on a rank, in the group of a case: the output, and the bytes that were given to each operation."""
-    with meter() as counted:
-        got = answer(q.clone(), k.clone(), v.clone())
+    try:
+        with meter() as counted:
+            got = answer(q.clone(), k.clone(), v.clone())
+    except (IndexError, RuntimeError, ValueError) as error:
+        if not k.shape[1]:
+            error.args = (f"{error} (This rank has no tokens: it gives −∞ and zeros.)",)
+        raise
     return got, dict(counted.payload)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from ...rank.alive import Alive, bytes_of, peak
 from ...rank.meter import Meter, meter
 from ..grading import PREPARING, listed, number
 from ..verdict import Verdict, correct, grader, not_yet
@@ -26,8 +28,13 @@ WEIGHTS: list[tuple[Shape, str]] = [
     ((4,), "unused"),
     ((2, 3), ""),
     ((2, 3), "tied"),
+    ((4, 6), ""),
+    ((5, 5), ""),
 ]
+TRAINED = [math.prod(shape) for shape, kind in WEIGHTS if not kind]
 STEPS, RATE, MOMENTUM = 3, 0.1, 0.9
+AGAIN = 4  # further calls, in which the memory is measured
+COPIES = 7  # of the largest weight, which a rank may have at once
 
 
 # -- held_bytes --------------------------------------------------------------------------------------------------
@@ -97,6 +104,18 @@ def _wrong_bytes(told: float, right: int, shapes: list[Shape], rank: int, size: 
 # -- zero1_step --------------------------------------------------------------------------------------------------
 
 
+@dataclass
+class _Steps:
+    """What an answer left on one rank after three steps, and the bytes that it took."""
+
+    weights: list[Tensor]
+    kept: int  # in state
+    sent: int  # which had to leave the rank
+    gathered: int  # given to calls of all_gather
+    left: int  # alive between two calls, and in no weight, gradient or state
+    peak: int  # alive at once, state among them, weights and gradients not
+
+
 @grader
 def zero1_step(answer: Callable[[list[Tensor], dict], None]) -> Verdict:
     """Grade a step of ZeRO-1, called three times on weights with traps, against SGD with momentum in one process.
@@ -104,7 +123,8 @@ def zero1_step(answer: Callable[[list[Tensor], dict], None]) -> Verdict:
     Args:
         answer: ``zero1_step(weights, state)`` runs on every rank, inside a process group of 2, 3 and 4 ranks, and
             changes the weights in place; ``state`` is a dictionary that it fills. Par is a share of each weight in
-            ``state``, rounded up, and a reduce-scatter and an all-gather of each weight.
+            ``state``, rounded up, a reduce-scatter and an all-gather of each weight, and at the peak ``state`` and
+            seven copies of the largest weight.
 
     Exercise of the chapter *sharded*.
     """
@@ -113,24 +133,52 @@ def zero1_step(answer: Callable[[list[Tensor], dict], None]) -> Verdict:
     done = attempts(partial(_three_steps, answer), cases, patience=2)
     for case, ranks in zip(cases, done, strict=True):
         for rank, attempt in enumerate(ranks):
-            if problem := _wrong_weights(attempt.result[0], rank, case.size):
+            if problem := _wrong_weights(attempt.result.weights, rank, case.size):
                 return not_yet(f"With {case}: rank {rank}: {problem}")
-    most, sent = (max(attempt.result[item] for attempt in done[-1]) for item in (1, 2))
-    share = sum(-(-math.prod(shape) // tried[-1]) for shape, kind in WEIGHTS if not kind)
-    whole = 4 * sum(math.prod(shape) for shape, kind in WEIGHTS if not kind)
-    if most >= whole:
-        return not_yet(
-            f"The weights are right, but on {tried[-1]} ranks the tensors in state take {most} bytes of memory, as on "
-            "one process. ZeRO-1 keeps a rank's share of each velocity; and a view keeps the whole memory alive."
-        )
+    steps = [attempt.result for attempt in done[-1]]
+    if problem := _too_much(steps):
+        return not_yet(f"The weights are right, but on {tried[-1]} ranks {problem}")
+    kept, sent, most = (max(getattr(each, what) for each in steps) for what in ("kept", "sent", "peak"))
+    share = _share(tried[-1])
     return correct(
         f"three steps on {listed(tried)} ranks give the weights of one process. On {tried[-1]} ranks state has at "
-        f"most {most} bytes, par is {4 * share}; a rank sent {sent}, par is {STEPS * 8 * share * (tried[-1] - 1)}."
+        f"most {kept} bytes, par is {4 * share}; a rank sent {sent}, par is {STEPS * 8 * share * (tried[-1] - 1)}; "
+        f"at its peak it had {most}, par is {_par_of_peak(tried[-1])}."
     )
 
 
-def _three_steps(answer: Callable, rank: int) -> tuple[list[Tensor], int, int]:
-    """Runs on a rank: the weights after three steps, the bytes that the state takes, and those that the rank sent."""
+def _share(size: int) -> int:  # numbers in the shares of one rank, each rounded up
+    return sum(-(-numbers // size) for numbers in TRAINED)
+
+
+def _par_of_peak(size: int) -> int:  # bytes of a rank's state and of copies of the largest weight, padded
+    return 4 * (_share(size) + COPIES * size * max(-(-numbers // size) for numbers in TRAINED))
+
+
+def _too_much(steps: Sequence[_Steps]) -> str:
+    """Say what a rank keeps beyond its share, "" where nothing is."""
+    size, whole = len(steps), 4 * sum(TRAINED)
+    most = {what: max(getattr(each, what) for each in steps) for what in ("kept", "left", "peak", "gathered")}
+    if most["kept"] >= whole:
+        return (
+            f"the tensors in state take {most['kept']} bytes of memory, as on one process. ZeRO-1 keeps a rank's share "
+            "of each velocity; and a view keeps the whole memory alive."
+        )
+    if most["left"]:
+        return (
+            f"{most['left']} bytes stay alive between two calls that are in no weight, gradient or state: keep the "
+            "shares of the velocities in state, and nothing else."
+        )
+    if most["peak"] <= (par := _par_of_peak(size)):
+        return ""
+    told = f"a rank has {most['peak']} bytes at its peak, beside weights and gradients; par is {par}."
+    if most["gathered"] > 2 * STEPS * 4 * _share(size):
+        return f"{told} You gather the gradients of all ranks: a reduce-scatter brings only the mean of a share."
+    return f"{told} Finish one weight before you copy the next, so that only one is whole."
+
+
+def _three_steps(answer: Callable, rank: int) -> _Steps:
+    """Runs on a rank: three steps, and some more in which the memory is measured."""
     import torch
 
     weights: list[Tensor] = []
@@ -138,36 +186,50 @@ def _three_steps(answer: Callable, rank: int) -> tuple[list[Tensor], int, int]:
         fresh = torch.nn.Parameter(_numbers(len(weights), shape), requires_grad=kind != "frozen")
         weights.append(weights[-1] if kind == "tied" else fresh)
     state: dict = {}
-    with meter() as counted:
-        for step in range(STEPS):
-            for place, (shape, kind) in enumerate(WEIGHTS):
-                if not kind:
-                    weights[place].grad = _gradient(rank, step, place, shape)
+    try:
+        with meter() as counted:
+            for step in range(STEPS):
+                _give(weights, rank, step)
+                answer(list(weights), state)
+    except (AttributeError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        error.args = (f"{error}{_trap(str(error))}",)
+        raise
+    after = [weight.detach().clone() for weight in weights]
+    kept = bytes_of(state, apart_from=_given(weights))
+    curves, left = [], []
+    for step in range(AGAIN):
+        _give(weights, rank, step)
+        with Alive([_given(weights), state]) as alive:
             answer(list(weights), state)
-    own = {
-        tensor.untyped_storage().data_ptr()
-        for weight in weights
-        for tensor in (weight, weight.grad)
-        if tensor is not None
-    }
-    storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes() for tensor in _tensors(state)}
-    kept = sum(size for place, size in storages.items() if place not in own)
-    return [weight.detach().clone() for weight in weights], kept, _sent(counted)
+        curves.append([kept + now for now in alive.curve])
+        left.append(alive.left([_given(weights), state]))
+    gathered = counted.payload["all_gather"] + counted.payload["all_gather_single"]
+    return _Steps(after, kept, _sent(counted), gathered, min(left), peak(curves))
 
 
-def _tensors(held: Any) -> Iterator[Tensor]:
-    """Yield the tensors in containers, and in the state of optimizers."""
-    import torch
+def _give(weights: list[Tensor], rank: int, step: int) -> None:
+    """Give each trained weight the gradient of this rank and step."""
+    for place, (shape, kind) in enumerate(WEIGHTS):
+        if not kind:
+            weights[place].grad = _gradient(rank, step, place, shape)
 
-    if isinstance(held, torch.Tensor):
-        yield held
-    elif isinstance(held, (list, tuple, set)):
-        for each in held:
-            yield from _tensors(each)
-    elif isinstance(held, dict):
-        yield from _tensors(list(held.values()))
-    elif isinstance(held, torch.optim.Optimizer):
-        yield from _tensors(held.state)
+
+def _given(weights: list[Tensor]) -> list[Tensor]:  # and their gradients
+    return [tensor for weight in weights for tensor in (weight, weight.grad) if tensor is not None]
+
+
+def _trap(error: str) -> str:
+    """Name the trap that has caused an error, "" for another error."""
+    import torch.distributed as dist
+
+    size, kinds = dist.get_world_size(), [kind for _, kind in WEIGHTS]
+    if "NoneType" in error:
+        places = f"weights[{kinds.index('frozen')}] is frozen and weights[{kinds.index('unused')}] unused"
+        return f" ({places}: their gradients are None, and they stay as they are.)"
+    if any(word in error for word in ("size", "shape", "split", "index", "divi", "length")):
+        place, numbers = next((place, n) for place, (shape, _) in enumerate(WEIGHTS) if (n := math.prod(shape)) % size)
+        return f" (weights[{place}] has {numbers} numbers, which {size} ranks do not divide: pad it with zeros.)"
+    return ""
 
 
 def _sent(counted: Meter) -> int:
@@ -226,8 +288,10 @@ def _wrong_weights(got: list[Tensor], rank: int, size: int) -> str:
             slip = f" It is {kind}: its gradient is None, and it has to stay as it is."
         elif place + 1 < len(WEIGHTS) and WEIGHTS[place + 1][1] == "tied":
             slip = slip or f" weights[{place}] and weights[{place + 1}] are one tensor: it moves once in a step."
+        elif not slip and wrong.nonzero().min() >= (divided := len(wrong) - len(wrong) % size):
+            slip = f" The first {divided} are right: {size} ranks do not divide {len(wrong)}, so pad with zeros."
         elif not slip and 0 < wrong.sum() < len(wrong):
-            slip = f" {int(wrong.sum())} of its {len(wrong)} numbers are wrong: the other ranks' shares, or the tail?"
+            slip = f" {int(wrong.sum())} of its {len(wrong)} numbers are wrong: do the other ranks' shares come back?"
         first = int(wrong.nonzero()[0])
         values = (f"{tensor[place].flatten()[first].item():.4g}" for tensor in (got, wanted))
         told = " where one process gets ".join(values)

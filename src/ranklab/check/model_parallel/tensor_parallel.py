@@ -103,7 +103,7 @@ def _learn(answer: Callable, kind: str) -> _Learnt:
         except Exception as error:
             raise RuntimeError(f"with {KINDS[kind]}, {describe(error)}") from error
     kept = y.detach().clone() if isinstance(y, torch.Tensor) else y
-    return _Learnt(kept, {name: t.grad for name, t in mine.items() if t is not None and t.requires_grad})
+    return _Learnt(kept, {name: t.grad for name, t in mine.items() if t is not None})
 
 
 def _alone(kind: str, size: int) -> tuple[Tensor, dict[str, Tensor]]:
@@ -126,10 +126,13 @@ def _wrong(kind: str, ranks: Sequence[_Learnt]) -> str:
     counts = _whole(kind, size)[3]
     for rank, left in enumerate(ranks):
         if told := difference(left.output, y):
-            return f"rank {rank}, the output: {told}{_slip(kind, size, rank, left.output, y)}"
-    for name in gradients:
+            columns = f" The ranks have {listed(counts)} columns." if kind == "uneven" else ""
+            return f"rank {rank}, the output: {told}{_slip(kind, size, rank, left.output, y)}{columns}"
+    for name in ranks[0].gradients:
         for rank, left in enumerate(ranks):
-            if name not in left.gradients:
+            if kind == "frozen" and name == "weight":
+                if left.gradients[name] is not None:
+                    return f"rank {rank}: the matrix is frozen, and your answer gives it a gradient."
                 continue
             dim = {"x": -1, "weight": 1}.get(name)
             wanted = gradients[name] if dim is None else gradients[name].split(counts, dim)[rank]
