@@ -25,6 +25,7 @@ LOADED = re.compile(r'<(?:img|script|link)\b[^>]*?\s(?:src|href)="([^":]+\.(?:pn
 TEXT = {".html", ".css", ".js", ".svg"}
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = "--headless=new --no-sandbox --disable-gpu"
+WRITTEN = ["--quiet", "--output=json"]
 KINDS = {"phone": [], "desktop": ["--preset=desktop"]}  # Lighthouse's own throttling is simulated in both
 
 
@@ -73,7 +74,7 @@ def told(address, kind, folder):
     command = os.environ.get("LIGHTHOUSE", "npx --yes lighthouse").split()
     chromium = next(filter(None, map(shutil.which, CHROMIUM)), "")
     subprocess.run(
-        [*command, address, *KINDS[kind], "--output=json", f"--output-path={kept}", "--quiet", f"--chrome-flags={FLAGS}"],
+        [*command, address, *KINDS[kind], *WRITTEN, f"--output-path={kept}", f"--chrome-flags={FLAGS}"],
         env={"CHROME_PATH": chromium, **os.environ}, check=True, timeout=900,
     )  # fmt: skip
     return json.loads(kept.read_text(encoding="utf-8"))

@@ -206,7 +206,8 @@ def test_the_menu_of_downloads_opens_by_keyboard_and_closes(visit):
 
 
 def test_what_scrolls_is_reached_by_keyboard_and_nothing_else(visit, site):
-    assert ".nboutput > .output_area" not in (site / "_static" / "book.js").read_text(encoding="utf-8")  # the theme's way
+    script = (site / "_static" / "book.js").read_text(encoding="utf-8")
+    assert ".nboutput > .output_area" not in script  # the theme's own way
     page = visit(CHAPTERS[0], width=390).page
     boxes = page.locator("article pre")
     scrolls = "all => all.filter(e => e.clientWidth).map(e => [e.scrollWidth > e.clientWidth, e.tabIndex === 0])"
