@@ -32,3 +32,34 @@ document.addEventListener("click", (event) => {
   });
   window.addEventListener("afterprint", () => { for (const fold of opened) fold.open = false; });
 })();
+
+// The menu below a button, of downloads and of places that open the chapter: Escape and a click elsewhere close it.
+(() => {
+  const buttons = () => document.querySelectorAll("button.dropdown-toggle");
+  const opened = (button) => button.getAttribute("aria-expanded") === "true";
+  const set = (button, open) => {
+    button.setAttribute("aria-expanded", String(open));
+    button.parentElement.querySelector(".dropdown-menu").classList.toggle("show", open);
+  };
+  document.addEventListener("click", (event) => {
+    for (const button of buttons()) set(button, button.contains(event.target) && !opened(button));
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    for (const button of buttons()) {
+      if (!opened(button)) continue;
+      set(button, false);
+      button.focus();
+    }
+  });
+})();
+
+// A box that scrolls is reached by keyboard. The browser tells sizes once it has laid a box out, and not before it has
+// to: to ask for them would lay out the whole page.
+document.addEventListener("DOMContentLoaded", () => {
+  const sizes = new ResizeObserver((told) => {
+    const scrolls = told.map(({ target }) => target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight);
+    told.forEach(({ target }, nth) => (scrolls[nth] ? (target.tabIndex = 0) : target.removeAttribute("tabindex")));
+  });
+  for (const box of document.querySelectorAll("#main-content :is(pre, .cell_output > .output, .pst-scrollable-table-container)")) sizes.observe(box);
+});

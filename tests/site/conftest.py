@@ -131,6 +131,13 @@ def compressed(path):
 ALL_SHOWN = "try { localStorage.setItem('rank-by-rank.ask:' + location.pathname, '{\"all\": true}'); } catch {}"
 
 
+# What is far from view is not laid out before it comes near (site.css); tests look at all of a page.
+LAID_OUT = """document.addEventListener("DOMContentLoaded", () => {
+  document.head.append(Object.assign(document.createElement("style"),
+    { textContent: ".bd-article section { content-visibility: visible !important }" }));
+})"""
+
+
 def open_page(context, site, name, asking=False):
     """Open a page of the site in a context without a network, and note what it does from the first request on.
 
@@ -143,6 +150,7 @@ def open_page(context, site, name, asking=False):
     context.set_offline(True)
     if not asking:
         context.add_init_script(ALL_SHOWN)
+    context.add_init_script(LAID_OUT)
     context.set_default_timeout(10_000)
     seen = Visit(context.new_page())
     seen.page.on("console", lambda m: seen.errors.append(m.text) if m.type == "error" else None)

@@ -17,7 +17,7 @@ STATIC = BOOK / "_static"
 MOST = 60_000
 OWN, BOTH = {0: [1, 1], 1: [10, 10]}, [11, 11]
 COMPUTED = {"zero": "Which step fits?", "places": "Six numbers", "cost": "Bytes to time", "mesh": "A mesh"}
-TITLES = ["one backward", "a schedule", "a hang", "a call", "a line", "a cut", "a sum", *COMPUTED.values()]
+TITLES = ["one backward", "a schedule", "a hang", "a call", "a line", "a cut", "a sum", "stages", *COMPUTED.values()]
 
 
 def recordings():
@@ -43,6 +43,10 @@ def recordings():
     back = [[("recv", 1, 0, OWN[0], OWN[0]), ("send", 1, 0, BOTH, BOTH)], [calls[1][0], calls[1][1]]]
     ways = {"everyone": [(calls[0], BOTH), (calls[1], BOTH)], "one_server": [(back[0], BOTH), (back[1], BOTH)]}
     yield sums(ways, TITLES[6])
+    each = [(schedule, stages) for stages in (2, 1) for schedule in ("GPipe", "1F1B")]
+    yield schedules(
+        {f"{name}, {count} stages, 8 micro-batches: 9 ms": (steps[:count],) * 2 for name, count in each}, TITLES[7]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +170,19 @@ def test_by_keyboard_a_size_a_schedule_and_a_call_are_chosen(opened):
         "2 numbers that no rank had before were computed. Nothing is left for rank 1."
         in figure(page, "a call").inner_text()
     )
+
+
+def test_by_keyboard_stages_are_chosen_beside_the_schedule(opened):
+    page = opened()
+    pipeline = figure(page, "stages")
+    assert pipeline.get_by_role("group").count() == 2  # all runs have eight micro-batches
+    assert "GPipe, 2 stages, 8 micro-batches: recorded 500 ms" in pipeline.inner_text()
+    pipeline.get_by_role("radio", name="2").focus()
+    page.keyboard.press("ArrowLeft")  # numbers stand in their order
+    assert "GPipe, 1 stages, 8 micro-batches: recorded 500 ms" in pipeline.inner_text()
+    pipeline.get_by_role("radio", name="GPipe").focus()
+    page.keyboard.press("ArrowRight")
+    assert "1F1B, 1 stages, 8 micro-batches: recorded 500 ms, of which a stage is idle 40" in pipeline.inner_text()
 
 
 def test_by_keyboard_a_way_to_a_sum_is_gone_through(opened):

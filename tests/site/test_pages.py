@@ -190,6 +190,32 @@ def test_every_code_cell_has_a_copy_button_for_its_code(look, name):
     assert [copied for copied, shown in cells if copied != shown] == []
 
 
+def test_the_menu_of_downloads_opens_by_keyboard_and_closes(visit):
+    page = visit(CHAPTERS[0]).page
+    button, link = page.get_by_role("button", name="Download this page"), page.locator("a.btn-download-source-button")
+    assert not link.is_visible()
+    button.press("Enter")
+    assert link.is_visible() and button.get_attribute("aria-expanded") == "true"
+    page.keyboard.press("Tab")
+    assert link.evaluate("link => link === document.activeElement")
+    page.keyboard.press("Escape")
+    assert not link.is_visible() and button.evaluate("button => button === document.activeElement")
+    button.click()
+    page.mouse.click(5, 5)
+    assert not link.is_visible() and button.get_attribute("aria-expanded") == "false"
+
+
+def test_what_scrolls_is_reached_by_keyboard_and_nothing_else(visit, site):
+    script = (site / "_static" / "book.js").read_text(encoding="utf-8")
+    assert ".nboutput > .output_area" not in script  # the theme's own way
+    page = visit(CHAPTERS[0], width=390).page
+    boxes = page.locator("article pre")
+    scrolls = "all => all.filter(e => e.clientWidth).map(e => [e.scrollWidth > e.clientWidth, e.tabIndex === 0])"
+    assert eventually(lambda: all(wide == reached for wide, reached in boxes.evaluate_all(scrolls)))
+    boxes.first.evaluate("box => { box.style.width = '40px'; box.style.whiteSpace = 'pre'; }")
+    assert eventually(lambda: boxes.first.get_attribute("tabindex") == "0")
+
+
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_the_notebook_can_be_downloaded(look, site, name):
     page = look(name).page

@@ -8,19 +8,29 @@ rankFigures.kinds.schedules = (parts, { runs }) => {
   const busy = (steps) => steps.reduce((sum, [, , start, end]) => sum + end - start, 0);
   const idle = (ranks) => 1 - ranks.reduce((sum, steps) => sum + busy(steps), 0) / (ranks.length * span(ranks));
   const words = ["forward", "backward"];
-  // "GPipe, 8 micro-batches: 701 ms, predicted 660": the numbers stand below.
+  // "GPipe, 4 stages, 8 micro-batches: 701 ms, predicted 660": three things to choose, if each with each was recorded.
   const short = (name) => name.split(":")[0];
-  const brief = (name) => short(name).replace(/, (\d+) micro-batch(es)?$/, " × $1");
+  const pieces = (name) => name.split(", ").map((part) => part.match(/^(\d+) (stage|micro-batch)/) || [part, part, "schedule"]);
+  const options = (parted) => parted[0].map((_, at) => [...new Set(parted.map((parts) => parts[at]?.[1]))]);
+  let parted = runs.map(([name]) => pieces(short(name)));
+  if (options(parted).reduce((product, { length }) => product * length, 1) !== runs.length)
+    parted = runs.map(([name]) => [[name, short(name), "schedule"]]);
+  const labels = { schedule: "Schedule", stage: "Stages", "micro-batch": "Micro-batches" };
+  const asked = options(parted).map((values, at) => ({
+    label: labels[parted[0][at][2]], options: values.sort((one, other) => one - other), // words stay in their order
+  }));
+  const lane = asked.some(({ label }) => label === "Stages") ? "stage" : "rank"; // two stages may be those of ranks 2 and 3
+  const wanted = parted[0].map(([, value]) => value);
   let chosen = 0;
 
   const paint = (across) => {
     const [, measured, ideal] = runs[chosen], labels = [];
     const tops = measured.map((_, rank) => 4 + rank * (LANE + IDEAL + GAP));
-    measured.forEach((_, rank) => labels.push(text(0, tops[rank] + 16, `rank ${rank}`, { class: "rl-label" })));
+    measured.forEach((_, rank) => labels.push(text(0, tops[rank] + 16, `${lane} ${rank}`, { class: "rl-label" })));
     const bars = (faint) => measured.map((steps, rank) => [
       steps.map(([what, number, start, end]) => {
         const x = across(start), width = across(end) - x, forward = what === 0;
-        const fits = width > 9 * `${number}`.length + 3;
+        const fits = width > 7.5 * `${number}`.length + 2;
         return [
           forward ? bar(x + 0.5, tops[rank], width - 1, LANE, { fill: color(rank), rx: 2 })
             : bar(x + 1.5, tops[rank] + 1, width - 3, LANE - 2, { class: "rl-open", stroke: color(rank), rx: 2 }),
@@ -37,21 +47,27 @@ rankFigures.kinds.schedules = (parts, { runs }) => {
   const says = (at, over) => {
     const [name, measured, ideal] = runs[chosen];
     if (over)
-      return [el("b", {}, `${short(name)}: `), `recorded ${digits(span(measured))} ms, of which a rank is idle `,
+      return [el("b", {}, `${short(name)}: `), `recorded ${digits(span(measured))} ms, of which a ${lane} is idle `,
         el("b", {}, `${Math.round(100 * idle(measured))}\u00a0%`), `; ideal ${digits(span(ideal))} ms and ${Math.round(100 * idle(ideal))}\u00a0%.`];
     return measured.map((steps, rank) => {
       const step = steps.find(([, , start, end]) => start <= at && at < end), held = steps.filter(([what, , , end]) => what === 0 && end <= at).length
         - steps.filter(([what, , , end]) => what === 1 && end <= at).length;
       const work = step ? `${words[step[0]]} of micro-batch ${step[1]}` : steps.some(([, , start]) => start > at) ? "idle: it waits" : "done";
-      return el("span", { class: "rl-line" }, chip(rank, `rank ${rank}`), ` ${work}`,
+      return el("span", { class: "rl-line" }, chip(rank, `${lane} ${rank}`), ` ${work}`,
         held > 0 ? `, holds ${held} micro-batch${held > 1 ? "es" : ""} for backward` : "");
     });
   };
 
-  if (runs.length > 1)
-    parts.controls.append(choice({
-      label: runs.some(([name]) => brief(name) !== short(name)) ? "Schedule × micro-batches" : "Schedule", options: runs.map(([name]) => brief(name)), value: chosen, oninput: (place) => { chosen = place; shown.again(); },
-    }));
+  asked.forEach(({ label, options }, at) => {
+    if (options.length > 1)
+      parts.controls.append(choice({
+        label, options, value: options.indexOf(wanted[at]), oninput: (place) => {
+          wanted[at] = options[place];
+          chosen = parted.findIndex((parts) => parts.every(([, value], nth) => value === wanted[nth]));
+          shown.again();
+        },
+      }));
+  });
   const shown = film(parts, { max, left: LEFT, paint, says });
   parts.source.textContent = "Recorded: the thick bars (filled: forward, open: backward). Computed: the thin grey bars, the same schedule where messages take no time.";
 };

@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 from bookkit.website.stylesheets import prune, whole
 
 STYLE, SCRIPT = "book.css", "book.js"
-# The icon font and its script (rank-by-rank.css draws the icons), Sphinx's own search (search.js is ours), and the
-# folds of sphinx_togglebutton (`details` elements need no script).
+# The icon font and its script (rank-by-rank.css draws the icons), Bootstrap's script, which is half of all (site.js
+# opens the one menu of a page), Sphinx's own search (search.js is ours), and the folds of sphinx_togglebutton
+# (`details` elements need no script).
 DROPPED = {
+    "bootstrap.js",
     "fontawesome.js",
     "language_data.js",
     "searchindex.js",
@@ -23,6 +25,9 @@ DROPPED = {
 }
 # Settings of what is dropped, and of nothing else.
 SETTINGS = re.compile(r"^\s*(?:let toggle|var togglebutton|DOCUMENTATION_OPTIONS\.)")
+# The theme measures every box of a page as soon as it is there, and so lays out what nobody sees yet. site.js has a way
+# that waits for the browser.
+MEASURED = re.compile(r"""document\.querySelectorAll\(\["pre",[^\]]*\]\.join\(", "\)\)""")
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 
 
@@ -73,7 +78,7 @@ def bundle(html, needed):
     static = html / "_static"
     joined = [_runnable(html / name) for name in scripts]
     names = set().union(*(each.names for each in needed))
-    names.update(word for name in scripts if "bootstrap" not in name for word in _words(html / name))
+    names.update(word for name in scripts for word in _words(html / name))
     css = "\n".join(prune(whole(html / name, static), names) for name in styles)
     made = [
         Bundle(styles, _store(static / STYLE, css), '<link href="{}" rel="stylesheet"/>'),
@@ -135,7 +140,8 @@ def _words(path):
 
 
 def _runnable(path):
-    return re.sub(r"^//# sourceMappingURL=.*$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = MEASURED.sub("[]", path.read_text(encoding="utf-8"))
+    return re.sub(r"^//# sourceMappingURL=.*$", "", text, flags=re.MULTILINE)
 
 
 def _store(path, text):

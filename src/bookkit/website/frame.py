@@ -48,10 +48,18 @@ def _names(soup):
         entry["aria-label"] = f"Pages of {entry.find_parent('li').a.get_text(strip=True)}"  # it shows an arrow alone
     for button in soup.select("button.sidebar-toggle[title]"):
         button["aria-label"] = button["title"]
+    for button in soup.select("button.sidebar-toggle, button.dropdown-toggle"):
+        button["class"] = [*button["class"], "pst-js-only"]  # without a script they would do nothing
+    for hinted in soup.select("[data-bs-toggle=tooltip]"):  # the browser's own hint needs no script
+        hinted["title"] = hinted.get("title") or hinted.get("data-bs-title", "")
+        for name in [name for name in hinted.attrs if name.startswith("data-bs-")]:
+            del hinted[name]
     for header in soup.select("header#pst-header"):
         header["role"] = "none"  # it is empty; the logo is the banner
     for logo in soup.select("a.navbar-brand"):
         logo.parent["role"] = "banner"
+        for picture in logo.select("img"):
+            picture["width"] = picture["height"] = 34  # its room is kept before it comes
     for heading in soup.select("table th"):
         if not heading.get_text(strip=True) and not heading.find(["img", "svg"]):
             heading.name = "td"

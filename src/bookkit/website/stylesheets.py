@@ -9,8 +9,8 @@ NAME = re.compile(r"[.#](-?[_a-zA-Z](?:[\w-]|\\.)*)")
 ADDRESS = re.compile(r"""url\(\s*(["']?)(?!data:|#|[a-z]+:)([^)"']+)\1\s*\)""")
 IMPORT = re.compile(r"""@import\s+(?:url\()?["']?([^"')]+)["']?\)?\s*;""")
 GROUPS = ("@media", "@supports", "@layer", "@container")
-# Bootstrap's script makes these when they are wanted; no page has them before.
-MADE_LATER = re.compile(r"^(?:show|fade|(?:bs-)?tooltip[\w-]*|dropdown[\w-]*)$")
+# site.js, and the theme's script, make these when they are wanted; no page has them before.
+MADE_LATER = re.compile(r"^(?:show|dropdown[\w-]*)$")
 
 
 def whole(path, top):
