@@ -60,7 +60,14 @@ class Hub:
         self.log = (folder / "hub.log").open("w+")
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         self.process = subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            # A shell lets what it starts with & ignore Ctrl-C, and the hub would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def wait(self, seconds: float = PATIENCE) -> float:
@@ -252,6 +259,7 @@ def main() -> int:
         ("hangs reported: who, where, for whom", f"{sum(lesson.reported for lesson in lessons)} of {len(lessons)}"),
         ("wrong answers refused", f"{sum(lesson.refused for lesson in lessons)} of {2 * len(lessons)}"),
         ("right answers accepted", f"{accepted} of {given}"),
+        ("clicks that a busy page lost", f"{sum(one.clicked_again for one in learners)}"),
         ("exit status of the hub; processes it left", f"{status}; {hub.left}"),
         *table,
     ]

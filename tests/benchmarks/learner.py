@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import signal
@@ -21,14 +22,21 @@ CORE = (
     "answer is {answer}", "if not dist.is_initialized():\n    dist.init_process_group(\"gloo\")\n\ntotal",
 )  # fmt: skip
 EXERCISES = ("ranklab.check.my_share(", "ranklab.check.sum_on_rank_zero(")
-BEGIN = "import os\nos.makedirs(os.environ['RANKLAB_ROOM'], exist_ok=True)\nprint('begun, in kernel', os.getpid())"
+BEGUN = "begun"  # a file in a learner's home: a click on a page that is busy can be lost
+BEGIN = f"""import os, time
+os.makedirs(os.environ["RANKLAB_ROOM"], exist_ok=True)
+with open(os.path.join(os.environ["HOME"], "{BEGUN}"), "w") as file:
+    file.write(str(time.time()))
+print("begun, in kernel", os.getpid())"""
 END = 'print("over, in kernel", os.getpid())'  # so that the end of an earlier run is not taken for this one's
 REPORT = re.compile(r"RankTimeout: After .* rank 0 waits in all_reduce for ranks 1–3")
 FILL = "full = []\nwhile True:\n    full.append(bytearray(2**26))"
 KILLED = 3
+IDLE = '.jp-Notebook-ExecutionIndicator[data-status="idle"]'
 MINUTE = 60_000  # milliseconds
 CLICK = 15 * MINUTE  # what a page may take: twelve browsers and 48 ranks share two processors
 STILL = 900  # seconds without a new output after which a lesson has stopped
+LOST = 60  # seconds after which a click that moved nothing was lost
 SAVED = 5  # seconds between two looks at what a notebook has printed
 
 
@@ -55,7 +63,7 @@ def notebook(folder: Path, learner: str, repeat: int) -> None:
     for exercise in EXERCISES:
         wrong, right = [cell for cell in code if exercise in cell.source][:2]
         cells += [fresh(wrong), *(fresh(right) for _ in range(repeat))]
-    for path, content in ((LESSON, [*cells, new_code_cell(END)]), (HOG, [new_code_cell(FILL)])):
+    for path, content in ((LESSON, [*cells, new_code_cell(END)]), (HOG, [new_code_cell(BEGIN), new_code_cell(FILL)])):
         made = new_notebook(cells=content, metadata={"kernelspec": chapter.metadata["kernelspec"]})
         nbformat.write(made, home / path)
 
@@ -95,7 +103,7 @@ class Learner:
 
     def __init__(self, name: str, hub, browser, repeat: int) -> None:
         self.name, self.hub, self.browser, self.repeat = name, hub, browser, repeat
-        self.logged_in = 0.0
+        self.logged_in, self.clicked_again = 0.0, 0
         self.trouble: list[str] = []
         self.lessons: list[Lesson] = []
         self.said = self.ended = ""
@@ -125,33 +133,59 @@ class Learner:
     async def open(self, path: str) -> None:
         """Open a notebook and wait for its kernel."""
         await self.page.goto(f"{self.hub.address}/user/{self.name}/lab/tree/{path}?reset")
-        idle = '.jp-Notebook-ExecutionIndicator[data-status="idle"]'
-        await self.page.wait_for_selector(idle, state="attached")
+        await self.page.wait_for_selector(IDLE, state="attached")
 
     async def choose(self, menu: str, entry: str) -> None:
         """Choose an entry of JupyterLab's menu."""
-        await self.page.click(f'#jp-MainMenu .lm-MenuBar-itemLabel:text-is("{menu}")')
-        await self.page.click(f'.lm-Menu-itemLabel:text-is("{entry}")')
+        await self.page.click(f'#jp-MainMenu .lm-MenuBar-itemLabel:text-is("{menu}")', timeout=2 * MINUTE)
+        await self.page.click(f'.lm-Menu-itemLabel:text-is("{entry}")', timeout=2 * MINUTE)
 
     async def run_all(self, again: bool = False) -> None:
         """Open the lesson and run all its cells; ``again`` in a fresh kernel."""
         began = time.monotonic()
         if not again:
             await self.open(LESSON)
-            await self.choose("Run", "Run All Cells")
+            await self._begin(self._run)
         else:
-            await self._restart()
+            await self._begin(self._restart)
         cells = await self._finished(LESSON)
         self._count(cells, time.monotonic() - began)
 
+    async def _run(self) -> None:
+        await self.choose("Run", "Run All Cells")
+
+    async def _begin(self, click) -> None:
+        """Click, and click again where nothing has begun and the kernel is idle."""
+        from playwright.async_api import TimeoutError as Lost
+
+        before, until = self._begun(), time.monotonic() + STILL
+        while time.monotonic() < until:
+            with contextlib.suppress(Lost):
+                await click()
+            for _ in range(LOST):
+                await asyncio.sleep(1)
+                if self._begun() != before:
+                    return
+            await self.page.wait_for_selector(IDLE, state="attached")
+            if self._begun() != before:
+                return
+            await self.page.keyboard.press("Escape")  # a menu that was left open
+            self.clicked_again += 1
+        raise TimeoutError(f"{self.name}: no cell ran")
+
+    def _begun(self) -> str:
+        """When a first cell ran last."""
+        file = self.hub.folder / "learners" / self.name / BEGUN
+        return file.read_text(encoding="utf-8") if file.exists() else ""
+
     async def _restart(self) -> None:
         await self.choose("Kernel", "Restart Kernel and Run All Cells…")
-        await self.page.click(".jp-Dialog button.jp-mod-accept")
+        await self.page.click(".jp-Dialog button.jp-mod-accept", timeout=2 * MINUTE)
 
     async def lose_kernel(self) -> None:
         """Run the lesson again, lose the kernel by SIGKILL while its four ranks work, and run it to its end."""
         before = self._kernel()
-        await self._restart()
+        await self._begin(self._restart)
         until = time.monotonic() + STILL
         while not (kernel := self._kernel(ranks=4)) or kernel == before:
             if time.monotonic() > until:
@@ -173,7 +207,7 @@ class Learner:
     async def fill_memory(self) -> None:
         """Run a cell that takes memory without end, and keep what it was told."""
         await self.open(HOG)
-        await self.choose("Run", "Run All Cells")
+        await self._begin(self._run)
         errors = [
             output["ename"] for cell in await self._finished(HOG) for output in cell["outputs"] if "ename" in output
         ]
