@@ -40,6 +40,13 @@ def test_compose_and_devcontainer_build_that_dockerfile_from_the_top():
     assert (CONTAINER / SETTINGS["build"]["context"]).resolve() == ROOT
 
 
+def test_what_the_host_has_built_stays_out_of_the_image():
+    # Docker takes the file that is named as the Dockerfile and lies beside it.
+    left_out = (CONTAINER / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines()
+    built = {line.strip("/") for line in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()}
+    assert {".venv", "_build", "__pycache__"} <= {line.removeprefix("**/") for line in left_out} & built
+
+
 def test_the_hub_of_the_container_is_not_root_and_opens_no_port_to_the_network():
     assert "USER reader" in DOCKERFILE and SETTINGS["remoteUser"] == "reader"
     assert COMPOSE["services"]["hub"]["ports"] == ["127.0.0.1:8000:8000"]

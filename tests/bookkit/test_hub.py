@@ -1,5 +1,6 @@
 """The hub's parts, without a hub: what is asked for, copies, limits, the proxy's sentences, the instructor's page."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -12,7 +13,7 @@ import nbformat
 import pytest
 
 from bookkit.errors import BookError
-from bookkit.hub import configuration, proxy
+from bookkit.hub import configuration, proxy, turns
 from bookkit.hub.__main__ import read_arguments, read_names
 from bookkit.hub.copies import refresh_original, welcome
 from bookkit.hub.page import page
@@ -136,11 +137,58 @@ def test_who_may_log_in_and_what_each_may(room):
     assert c.Authenticator.allowed_users == {"ada", "grace", "instructor"}
     assert c.Authenticator.admin_users == {"instructor"}
     assert c.JupyterHub.bind_url == "http://127.0.0.1:8000"
+    assert c.JupyterHub.concurrent_spawn_limit == 0  # with a limit JupyterHub answers 429 to the learner after it
     learner = next(role for role in c.JupyterHub.load_roles if role["name"] == "user")
     assert not any("access:services" in scope or scope == "shares" for scope in learner["scopes"])
     c = Settings()
     configuration.configure(c, replace(room, names=()))
     assert c.Authenticator.allow_all is True
+
+
+class Slow:
+    """A spawner whose server answers a while after it was started, or never."""
+
+    starting, most = set(), 0
+
+    def __init__(self, ends=False):
+        self.ends, self.server = ends, None
+
+    async def start(self):
+        self.starting.add(self)
+        Slow.most = max(Slow.most, len(self.starting))
+        (port,) = free(1)
+        self.later = None if self.ends else asyncio.create_task(self.answer(port))
+        return "127.0.0.1", port
+
+    async def answer(self, port):
+        await asyncio.sleep(0.05)
+        self.server = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", port)
+        self.starting.discard(self)
+
+    async def poll(self):
+        self.starting -= {self} if self.ends else set()
+        return 1 if self.ends else None
+
+
+def test_the_fifth_server_waits_its_turn_and_is_not_refused(monkeypatch):
+    class InTurn(turns.InTurn, Slow):
+        turns = asyncio.Semaphore(2)
+
+    async def together():
+        spawners = [InTurn(ends=number == 1) for number in range(5)]
+        await asyncio.gather(*(one.start() for one in spawners))
+        assert all(one.server for one in spawners if not one.ends)
+        for one in spawners:
+            if one.server:
+                one.server.close()
+
+    monkeypatch.setattr(turns, "AGAIN", 0.01)
+    asyncio.run(asyncio.wait_for(together(), 60))
+    assert Slow.most == 2
+
+
+def test_a_server_that_never_answers_gives_its_turn_away():
+    assert asyncio.run(turns.up(Slow(), "127.0.0.1", free(1)[0], patience=0.05)) is False
 
 
 @pytest.mark.parametrize("missing", ["node", "npm"])

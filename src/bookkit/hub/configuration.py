@@ -10,10 +10,10 @@ from bookkit.hub.copies import welcome
 from bookkit.hub.passwords import read
 from bookkit.hub.room import BOARD, BOARD_TOKEN, SHARED, VARIABLE, Room
 
-PATIENCE = 300  # seconds that a server may take: thirty start at once
+PATIENCE = 300  # seconds that a server may take to answer
+ROOM_UP = 3600  # seconds until a server was started: thirty learners log in at once, and wait their turn
 NAME = r"^[a-z][a-z0-9-]{0,30}$"  # becomes the name of a folder
 FIXED = ["--LabApp.extension_manager=readonly"]  # the other one asks npm and PyPI
-BESIDE = 4  # servers that start at the same time; the others wait their turn
 
 
 def configure(c: Any, room: Room) -> None:
@@ -29,7 +29,7 @@ def configure(c: Any, room: Room) -> None:
     c.ConfigurableHTTPProxy.should_start = False  # supervise does, and waits longer than JupyterHub's ten seconds
     c.JupyterHub.db_url = f"sqlite:///{room.state / 'hub.sqlite'}"
     c.JupyterHub.cookie_secret_file = str(room.state / "cookie_secret")
-    c.JupyterHub.concurrent_spawn_limit = BESIDE
+    c.JupyterHub.concurrent_spawn_limit = 0  # it refuses; our spawner lets wait (turns.py)
     c.JupyterHub.allow_named_servers = False
     c.JupyterHub.shutdown_on_logout = True  # files stay; kernels and ranks go
     c.JupyterHub.log_level = "WARN"
@@ -52,10 +52,10 @@ def _log_in(c: Any, room: Room) -> None:
 
 
 def _spawn(c: Any, room: Room) -> None:
-    c.JupyterHub.spawner_class = "simple"
+    c.JupyterHub.spawner_class = "bookkit.hub.spawner.RoomSpawner"
     c.SimpleLocalProcessSpawner.home_dir_template = f"{room.learners}/{{username}}"
     c.Spawner.default_url = "/lab/tree/book"
-    c.Spawner.start_timeout = c.Spawner.http_timeout = PATIENCE
+    c.Spawner.start_timeout, c.Spawner.http_timeout = ROOM_UP, PATIENCE
     c.Spawner.environment = {
         "PYTHONPATH": str(room.root / "src"),
         "JUPYTER_CONFIG_PATH": str(room.root / "src" / "bookkit" / "jupyter"),

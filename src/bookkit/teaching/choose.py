@@ -135,12 +135,21 @@ def _figures(lesson: Lesson) -> list[Slide]:
 
 
 def _listed(lesson: Lesson, title: str) -> list[Slide]:
-    pages: list[list[str]] = [[]]
-    for item in map(bare, lesson.bullets(title)):
-        if pages[-1] and Block("list", items=[*pages[-1], item]).height > ROOM:
+    items = [bare(item) for item in lesson.bullets(title)]
+    fewest = len(dealt(items, ROOM))
+    # As few slides as hold them, and these about equally full: a last slide with one line looks like a slip.
+    height = next(height for height in range(0, ROOM + 1, 20) if len(dealt(items, height)) == fewest)
+    return [Slide(title, [Block("list", items=page)]) for page in dealt(items, height)]
+
+
+def dealt(items: list[str], height: int) -> list[list[str]]:
+    """Deal the items of a list to slides of so many pixels, in order; one that is higher has a slide of its own."""
+    pages: list[list[str]] = []
+    for item in items:
+        if not pages or Block("list", items=[*pages[-1], item]).height > height:
             pages.append([])
         pages[-1].append(item)
-    return [Slide(title, [Block("list", items=page)]) for page in pages if page]
+    return pages
 
 
 class _Section:
