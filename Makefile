@@ -33,12 +33,12 @@ export JUPYTER_PREFER_ENV_PATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
-NBVAL := -p bookkit.needs -rs --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
+NBVAL := -p bookkit.needs -rs --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
 PYTEST := exec $(RUN) -m bookkit.leash pytest
 # Each worker would import nbval.
 UNIT := -p no:nbval
 # A file's tests share what they start, so a file stays with one worker; a notebook is a file.
-PARALLEL := -n auto --dist loadfile
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Markers follow from what a test starts: tests/starts.py.
 QUICK := not ranks and not hosts and not site and not build
 

@@ -1,5 +1,6 @@
 """Every test gets its markers from what it starts, and a guard sees that it starts nothing else."""
 
+import collections
 import gc
 import os
 import re
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from guard import sitecustomize as guard
-from starts import always, markers
+from starts import always, markers, seconds
 
 from bookkit.machine import places
 
@@ -36,13 +37,23 @@ def pytest_ignore_collect(collection_path, config):
     return None  # others may say
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark each test, before pytest selects by ``-m``."""
+    """Mark each test before pytest selects by ``-m``; then let workers begin with the files that take longest."""
+
+    def known(item):
+        return item.path.relative_to(TESTS).as_posix(), getattr(item, "originalname", item.name), item.fixturenames
+
     for item in items:
-        path = item.path.relative_to(TESTS).as_posix()
-        for marker in sorted(markers(path, getattr(item, "originalname", item.name), item.fixturenames)):
+        for marker in sorted(markers(*known(item))):
             item.add_marker(marker)
+    result = yield
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        takes = collections.Counter()
+        for item in items:
+            takes[item.path] += seconds(*known(item))
+        items.sort(key=lambda item: -takes[item.path])  # the tests of a file stay together and in their order
+    return result
 
 
 def pytest_collection_finish():

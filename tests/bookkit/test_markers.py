@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from guard import sitecustomize
 from guard.sitecustomize import kind_of
-from starts import FIXTURES, NAMED, always, markers
+from starts import FIXTURES, NAMED, always, markers, seconds
 
 TESTS = Path(__file__).parents[1]
 
@@ -66,6 +66,12 @@ def test_a_test_is_marked_by_its_fixtures_its_name_and_its_file():
 def test_a_file_is_left_out_where_each_of_its_tests_would_be(tmp_path, text, told):
     (tmp_path / "test_new.py").write_text(text)
     assert always(tmp_path / "test_new.py", tmp_path) == told
+
+
+def test_files_whose_tests_start_something_themselves_come_before_those_that_share_it():
+    launches = seconds("ranklab/test_torchrun_faults.py", "test_it", [])
+    assert seconds("ranklab/test_names.py", "test_it", ["known"]) > launches
+    assert launches > seconds("ranklab/test_px.py", "test_it", ["notebook"]) > seconds("ranklab/test_px.py", "test_it", [])
 
 
 def test_the_table_names_tests_that_exist():
