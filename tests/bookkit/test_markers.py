@@ -56,7 +56,10 @@ def test_a_test_is_marked_by_its_fixtures_its_name_and_its_file():
     [
         ("def test_a(notebook):\n    pass\ndef test_b(tmp_path, four):\n    pass\n", {"ranks"}),
         ("def test_a(site):\n    pass\ndef test_b(\n    chromium,\n):\n    pass\n", {"site"}),
-        ("@pytest.fixture(scope='module')\ndef pages(site):\n    pass\ndef test_a(pages):\n    pass\n", {"site", "build"}),
+        (
+            "@pytest.fixture(scope='module')\ndef pages(site):\n    pass\ndef test_a(pages):\n    pass\n",
+            {"site", "build"},
+        ),
         ("def pages(site):\n    pass\ndef test_a(pages):\n    pass\n", set()),
         ("def test_a(notebook):\n    pass\ndef test_b():\n    pass\n", set()),
         ("", set()),
@@ -71,7 +74,9 @@ def test_a_file_is_left_out_where_each_of_its_tests_would_be(tmp_path, text, tol
 def test_files_whose_tests_start_something_themselves_come_before_those_that_share_it():
     launches = seconds("ranklab/test_torchrun_faults.py", "test_it", [])
     assert seconds("ranklab/test_names.py", "test_it", ["known"]) > launches
-    assert launches > seconds("ranklab/test_px.py", "test_it", ["notebook"]) > seconds("ranklab/test_px.py", "test_it", [])
+    assert (
+        launches > seconds("ranklab/test_px.py", "test_it", ["notebook"]) > seconds("ranklab/test_px.py", "test_it", [])
+    )
 
 
 def test_the_table_names_tests_that_exist():

@@ -112,7 +112,10 @@ def constants(library: mmap.mmap) -> tuple[int, int]:
     """
     if library[:5] != b"\x7fELF\2":
         return 0, len(library)
-    (table,), (size, count, of_names) = struct.unpack_from("<Q", library, 0x28), struct.unpack_from("<3H", library, 0x3A)
+    (table,), (size, count, of_names) = (
+        struct.unpack_from("<Q", library, 0x28),
+        struct.unpack_from("<3H", library, 0x3A),
+    )
     sections = [struct.unpack_from("<2I4Q", library, table + number * size) for number in range(count)]
     names = sections[of_names][4]
     for name, _, _, _, begin, length in sections:
