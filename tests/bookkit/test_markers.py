@@ -115,7 +115,7 @@ def test_a_test_that_starts_ranks_unmarked_fails_also_where_it_swallows_the_erro
     (tmp_path / "conftest.py").write_text((TESTS / "conftest.py").read_text())
     path = os.pathsep.join([str(TESTS), str(TESTS.parent / "src"), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "pytest", "-q", "-c", os.devnull, "--rootdir", str(tmp_path)]
-    command += ["-p", "no:cacheprovider", str(tmp_path)]
+    command += ["-p", "no:cacheprovider", "-p", "no:nbval", str(tmp_path)]
     done = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "A test without the marker 'ranks' started `" in done.stdout
