@@ -33,10 +33,12 @@ export JUPYTER_PREFER_ENV_PATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
-NBVAL := -p bookkit.needs -rs --no-loadscope-reorder --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
+NBVAL := -p bookkit.needs -rs --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
 PYTEST := exec $(RUN) -m bookkit.leash pytest
+# Each worker would import nbval.
+UNIT := -p no:nbval
 # A file's tests share what they start, so a file stays with one worker; a notebook is a file.
-PARALLEL := -n auto --dist loadfile
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Markers follow from what a test starts: tests/starts.py.
 QUICK := not ranks and not hosts and not site and not build
 
@@ -51,19 +53,19 @@ run: environment ## Execute all chapters, or CH=path, on this machine's ranks an
 
 test: environment ## Run the tests, then compare every chapter with its stored outputs; CH=path compares one chapter, T=path::name runs one file or test.
 ifdef T
-	@$(PYTEST) "$(T)"
+	@$(PYTEST) $(UNIT) "$(T)"
 else
 	@$(RUN) -m bookkit chapters $(CH) >/dev/null # a slip in a name is told now, not after the tests
 ifndef CH
-	@$(PYTEST) $(PARALLEL) -m "not site" $(TESTS)
-	@$(PYTEST) -n auto --dist loadscope -m site tests/site # a browser's event loop runs on in its worker
+	@$(PYTEST) $(UNIT) $(PARALLEL) -m "not site" $(TESTS)
+	@$(PYTEST) $(UNIT) -n auto --dist loadscope -m site tests/site # a browser's event loop runs on in its worker
 endif
 	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && $(PYTEST) $(PARALLEL) $(NBVAL) $$chapters
 	@echo "$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.)"
 endif
 
-quick: environment ## Run the tests that start no rank, no host and no browser.
-	@$(PYTEST) -n auto --dist worksteal -q -m "$(QUICK)" $(TESTS)
+quick: environment ## Run the tests that start no rank, no host, no browser and no chapter.
+	@$(PYTEST) $(UNIT) -n auto --dist worksteal -q -m "$(QUICK)" $(TESTS)
 
 book: environment ## Build the site from the stored outputs; no rank is started.
 	@exec $(RUN) -m bookkit build

@@ -1,6 +1,9 @@
 """Every test gets its markers from what it starts, and a guard sees that it starts nothing else."""
 
+import collections
+import gc
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -8,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from guard import sitecustomize as guard
-from starts import markers
+from starts import always, markers, seconds
 
 from bookkit.machine import places
 
@@ -26,29 +29,47 @@ def pytest_configure(config):
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(TESTS / "guard"), os.environ.get("PYTHONPATH")]))
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_ignore_collect(collection_path, config):
+    """Leave out a file whose every test ``-m`` leaves out: to import it and to make its tests takes its time."""
+    out = re.findall(r"\bnot (\w+)", config.option.markexpr) if "or" not in config.option.markexpr.split() else []
+    if out and collection_path.name.startswith("test_") and always(collection_path, TESTS) & set(out):
+        return True
+    return None  # others may say
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Mark each test, before pytest selects by ``-m``."""
+    """Mark each test before pytest selects by ``-m``; then let workers begin with the files that take longest."""
+
+    def known(item):
+        return item.path.relative_to(TESTS).as_posix(), getattr(item, "originalname", item.name), item.fixturenames
+
     for item in items:
-        path = item.path.relative_to(TESTS).as_posix()
-        for marker in sorted(markers(path, getattr(item, "originalname", item.name), item.fixturenames)):
+        for marker in sorted(markers(*known(item))):
             item.add_marker(marker)
+    result = yield
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        takes = collections.Counter()
+        for item in items:
+            takes[item.path] += seconds(*known(item))
+        items.sort(key=lambda item: -takes[item.path])  # the tests of a file stay together and in their order
+    return result
 
 
 def pytest_collection_finish():
     """Let torch use one core of this worker's, for the others have work too."""
+    gc.freeze()  # what was imported and collected stays: nobody has to look through it again
     if "PYTEST_XDIST_WORKER" in os.environ and "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
-    """With ``-n auto`` more tests run at once than there are cores: they wait for much of their time, and without ranks
-    for most of it; a browser's do not.
+    """With ``-n auto`` more tests run at once than there are cores: they wait for much of their time. A browser's and
+    those without ranks do not, and each worker imports torch and collects all tests for itself: eight seconds.
     """
-    if config.option.markexpr == "site":
-        return places() + 1
-    return 2 * places() if "not ranks" in config.option.markexpr else places() + 2
+    few = config.option.markexpr == "site" or "not ranks" in config.option.markexpr
+    return places() + (1 if few else 2)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,9 @@
 The markers are explained in pyproject.toml. The guard (tests/guard) stops a test that starts what is not said here.
 """
 
+import re
+from pathlib import Path
+
 # Fixtures that start something; what asks for these is found by itself.
 FIXTURES = {
     "notebook": "ranks",  # four ranks in a notebook, or as many as a fault is tried on
@@ -20,7 +23,9 @@ FIXTURES = {
     "debian": "hosts",
     "unknown": "hosts",
     "cluster": "hosts ranks",
+    "hub": "build",  # with the servers of its learners, where it is installed
     "site": "site build",
+    "family": "build",  # a shell, and chapters that are executed below it
     "chromium": "site",
 }
 # Tests that start it themselves: a whole file, or one test of a file.
@@ -28,10 +33,28 @@ NAMED = {
     "bookkit/test_build.py::test_a_site_is_built_from_stored_outputs_and_leaks_nothing": "build",
     "bookkit/test_build.py::test_a_warning_is_an_error_and_is_shown": "build",
     "bookkit/test_build.py::test_run_executes_a_copy_and_builds_from_what_it_prints": "build",
+    "bookkit/test_execute.py": "build",
     "bookkit/test_main.py::test_run_executes_chapters_that_lack_hosts_and_says_so": "build",
-    "bookkit/test_recorded.py::test_run_shows_what_is_stored_and_what_was_never_recorded": "build",
+    "bookkit/test_mutations.py::test_a_change_is_noticed_by_an_error_or_by_an_output_and_else_nobody_does": "build",
+    "bookkit/test_needs.py::test_nbval_executes_in_the_environment_of_record": "build",
+    "bookkit/test_record.py::test_a_chapter_that_fails_keeps_what_it_had": "build",
+    "bookkit/test_record.py::test_only_the_chapter_that_is_named": "build",
+    "bookkit/test_record.py::test_outputs_are_stored_in_place_and_normalised": "build",
+    "bookkit/test_record.py::test_recording_twice_gives_the_same_bytes": "build",
+    "bookkit/test_record.py::test_what_is_recorded_has_ruffs_format": "build",
     "bookkit/test_record_again.py::test_recording_again_gives_the_same_bytes": "ranks",
+    "bookkit/test_recorded.py::test_a_cell_that_was_never_recorded_stays_so_and_no_rule_minds": "build",
+    "bookkit/test_recorded.py::test_gpu_1_stores_the_cells_that_need_one_and_nothing_else": "build",
+    "bookkit/test_recorded.py::test_nbval_skips_such_a_cell_with_one_sentence": "build",
+    "bookkit/test_recorded.py::test_on_a_gpu_the_cell_runs_and_its_versions_are_noted": "build",
+    "bookkit/test_recorded.py::test_on_a_machine_without_a_gpu_record_keeps_what_is_stored_to_the_letter": "build",
+    "bookkit/test_recorded.py::test_run_shows_what_is_stored_and_what_was_never_recorded": "build",
+    "bookkit/test_recorded.py::test_the_cells_below_a_kept_one_count_as_if_it_had_run": "build",
+    "bookkit/test_run.py::test_a_damaged_chapter_is_a_failure_like_any_other": "build",
     "bookkit/test_run.py::test_after_a_chapter_that_fails_the_others_run_and_the_site_is_built": "build",
+    "bookkit/test_run.py::test_each_failure_is_kept_with_its_chapter_in_the_order_of_the_book": "build",
+    "bookkit/test_run.py::test_one_place_means_one_after_the_other": "build",
+    "bookkit/test_run.py::test_two_chapters_wait_for_each_other": "build",
     "bookkit/test_wheel.py": "build ranks",
     "faults/test_gpu_memory.py": "ranks",
     "faults/test_machine.py": "ranks",
@@ -86,3 +109,45 @@ def markers(path, name, fixtures):
     words = [FIXTURES.get(fixture, "") for fixture in fixtures]
     words += [NAMED.get(path, ""), NAMED.get(f"{path}::{name}", "")]
     return set(" ".join(words).split())
+
+
+def seconds(path, name, fixtures):
+    """About how long a test takes, to begin with the file that takes longest: its worker would be the last to end.
+
+    Args:
+        path: as for :func:`markers`, like the others.
+        name: see there.
+        fixtures: see there.
+    """
+    found = markers(path, name, fixtures)
+    if "hosts" in found:
+        return 8.0
+    by_itself = path in NAMED or f"{path}::{name}" in NAMED  # and not with the ranks that the others of its file have
+    return 4.0 if by_itself else 0.6 if found else 0.05
+
+
+FUNCTION = re.compile(r"^(@pytest\.fixture.*\n)?def (\w+)\(([^)]*)\)", re.MULTILINE)
+
+
+def always(path: Path, tests: Path) -> set[str]:
+    """The markers that every test of a file has, as far as its text tells: to leave it out, nobody has to import it.
+
+    Args:
+        path: the file.
+        tests: the folder of all tests.
+    """
+    asked: dict[str, set[str]] = {}  # by each fixture
+    found = []
+    for file in [*(folder / "conftest.py" for folder in reversed(path.parents) if folder.is_relative_to(tests)), path]:
+        for fixture, name, arguments in FUNCTION.findall(file.read_text(encoding="utf-8") if file.exists() else ""):
+            words = set(re.findall(r"\w+", arguments))
+            if fixture:
+                asked[name] = words
+            elif file == path and name.startswith("test_"):
+                found.append((name, words))
+    told = []
+    for name, words in found:
+        while more := set().union(*(asked.get(word, ()) for word in words)) - words:
+            words = words | more
+        told.append(markers(path.relative_to(tests).as_posix(), name, words))
+    return set.intersection(*told) if told else set()

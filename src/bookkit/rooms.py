@@ -44,11 +44,18 @@ class House:
     def __init__(self, source: Path) -> None:
         self._above = source.parent
         self.paths = {self.name(path): path for path in sorted(source.rglob("*.py"))}
+        self._trees: dict[Path, ast.Module] = {}
 
     def name(self, path: Path) -> str:
         """Return a module's name as Python knows it."""
         parts = path.relative_to(self._above).with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def tree(self, path: Path) -> ast.Module:
+        """Return a module's source, parsed once."""
+        if path not in self._trees:
+            self._trees[path] = ast.parse(path.read_text(encoding="utf8"))
+        return self._trees[path]
 
     def room(self, name: str) -> str:
         """Return the room of a module: its folder, or at the top what it is for; "" where it has none."""
@@ -65,7 +72,7 @@ class House:
             path: the module.
             late: also what it imports inside functions and for type checkers alone.
         """
-        tree = ast.parse(path.read_text(encoding="utf8"))
+        tree = self.tree(path)
         package = self.name(path) if path.name == "__init__.py" else self.name(path).rpartition(".")[0]
         found = set()
         for node in ast.walk(tree) if late else tree.body:

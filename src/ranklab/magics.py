@@ -38,7 +38,7 @@ NO_RESULT = "No %%px cell has run on these ranks: %pxresult shows the latest one
 INTERRUPT = ("SIGINT", "2")
 
 timeout_arg = magic_arguments.argument(
-    "--timeout", type=float, help="seconds until the cell counts as hung (default: what start was told, 60)"
+    "--timeout", type=float, help="seconds until the cell counts as hung (default: those of the world)"
 )
 ranks_arg = magic_arguments.argument(
     "--ranks", type=str, help="the ranks to run on, for example 0,2 or 1-3 (default: all)"

@@ -12,7 +12,8 @@ from .errors import WorldError
 from .lab.rates import Link, read_links
 from .layout import read_layout
 from .live import publish
-from .world import TIMEOUT, World, latest, make_current
+from .system.patience import DEADLINE
+from .world import World, latest, make_current
 
 
 def start(
@@ -21,7 +22,7 @@ def start(
     nodes: Sequence[int] | None = None,
     link: str | None = None,
     delay: str = "0ms",
-    deadline: float | None = None,
+    deadline: float | None = DEADLINE,
     backend: str | None = None,
     launcher: str | None = None,
     engines: str | None = None,
@@ -39,7 +40,7 @@ def start(
         link: makes each node a host with a name and an address, joined to the others at this rate: ``"1gbit"``.
             Where this machine allows no hosts, one sentence says so, and nodes are as without it.
         delay: how long a packet is under way on the link, ``"2ms"``.
-        deadline: seconds after which a ``%%px`` cell counts as hung, 60 by default.
+        deadline: seconds after which a ``%%px`` cell counts as hung.
         backend: "gloo" keeps the ranks on the CPU; "nccl" gives each a GPU, or lets them share where there are fewer,
             for learning and not for speed. By default "nccl" where each rank has a GPU of its own, else "gloo".
         launcher: "fork" (one process imports torch and becomes every rank) or "spawn" (every rank imports torch for
@@ -85,15 +86,16 @@ def read_deadline(deadline: object, timeout: object = None) -> float:
     """Return the seconds after which a cell counts as hung.
 
     Args:
-        deadline: what was asked for, None for the default.
+        deadline: what was asked for, None for the default, too.
         timeout: the same under its former name.
 
     Raises:
         WorldError: both were given, or what was given is no number of seconds.
     """
-    if deadline is not None and timeout is not None:
+    asked = None if deadline is DEADLINE else deadline  # that object, for a reader can mean the same number
+    if asked is not None and timeout is not None:
         raise WorldError("Give either deadline= or timeout=, its former name, not both.")
-    seconds = TIMEOUT if deadline is None and timeout is None else deadline if timeout is None else timeout
+    seconds = next((given for given in (asked, timeout) if given is not None), DEADLINE)
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
         raise WorldError(f"deadline takes seconds, for example start(4, deadline=10), not {seconds!r}.")
     return seconds

@@ -22,6 +22,7 @@ from .lab.rates import Link
 from .layout import name_ranks, shell_commands
 from .live import Live
 from .rank.errands import answer, read_variable
+from .system.patience import DEADLINE
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from .lab.absent import AbsentHosts
     from .lab.lab import Lab
 
-TIMEOUT = 60.0
 ATTEMPTS = 3
 
 _current: World | None = None
@@ -79,7 +79,7 @@ class World:
     def __init__(
         self,
         nodes: Sequence[int],
-        timeout: float = TIMEOUT,
+        timeout: float = DEADLINE,
         launcher: str | None = None,
         engines: str | None = None,
         elsewhere: Mapping[str, Any] | None = None,

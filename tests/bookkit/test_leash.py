@@ -82,9 +82,9 @@ def test_a_module_under_the_leash_runs_as_main_with_its_arguments(tmp_path):
 
 
 def test_the_status_of_a_module_under_the_leash_is_its_own(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "bookkit.leash", "pytest", str(tmp_path / "none")], capture_output=True
-    )
+    (tmp_path / "ends.py").write_text("import sys; sys.exit(4)")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-m", "bookkit.leash", "ends"], env=environment, capture_output=True)
     assert done.returncode == 4
 
 

@@ -8,10 +8,16 @@ from bookkit.types import check_types
 SETTINGS = '[tool.mypy]\nmypy_path = "src"\npackages = ["small"]\ncheck_untyped_defs = true\n'
 
 
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """What mypy knows of Python's own modules, read once for all tests."""
+    return f'cache_dir = "{tmp_path_factory.mktemp("mypy")}"\n'
+
+
 @pytest.fixture
-def package(tmp_path):
+def package(tmp_path, known):
     """Write the one module of a package that mypy is told to read; returns the top."""
-    (tmp_path / "pyproject.toml").write_text(SETTINGS)
+    (tmp_path / "pyproject.toml").write_text(SETTINGS + known)
     (tmp_path / "src" / "small").mkdir(parents=True)
 
     def write(code):

@@ -17,7 +17,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 
 
 def kind_of(words):
-    """What a command starts: "ranks", "hosts", "site", "build" or None.
+    """What a command starts: "ranks", "hosts", "site", "build", a chapter's "kernel", or None.
 
     Args:
         words: the program and its arguments.
@@ -35,6 +35,8 @@ def kind_of(words):
         return "ranks"
     if program in BROWSERS or "playwright/driver" in words[0]:
         return "site"
+    if _module(words, "ipykernel_launcher"):
+        return "kernel"
     if any(word.startswith("jupyter_book.") for word in words) or words[1:4] == ["-m", "pip", "wheel"]:
         return "build"
     return None
@@ -52,7 +54,10 @@ def _look(event, details):
     words = [command] if isinstance(command, str | bytes | os.PathLike) else list(command)
     words = [os.fsdecode(word) for word in words] or [""]
     kind = kind_of(words)
-    if kind is None or kind in os.environ[MAY].split():
+    may = os.environ[MAY].split()
+    if kind == "kernel":  # takes a second, so what starts ranks or a browser may start one, too
+        kind = None if may else "build"
+    if kind is None or kind in may:
         return
     sentence = (
         f"A test without the marker {kind!r} started `{' '.join(words)[:120]}`. Let it ask for a fixture of {kind!r}, "

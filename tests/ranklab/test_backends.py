@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from ranklab import doctor
+from ranklab.engines import devices
 from ranklab.hangs import deaths, diagnosis, mismatch, raised
 from ranklab.outcome import RankOutcome
 from ranklab.rank import cut, recorder
@@ -97,6 +98,14 @@ def test_another_backend_is_another_record(new_backend, monkeypatch):
     dead = RankOutcome(0, state="died", exit_code=-6, last_words="9 bytes into 4")
     assert "sent it 9 bytes where it expected 4" in deaths.why(dead, [dead])[0]
     assert deaths.why(dead, [dead])[0].endswith("and XCCL ends the process then.")
+
+
+@pytest.mark.parametrize("gpus", [[], ["a GPU"] * 2], ids=["no GPU", "a GPU for each"])
+def test_another_backend_for_cpus_is_another_record_and_nothing_else(monkeypatch, gpus):
+    for module in (backends, devices):
+        monkeypatch.setattr(module, "BACKENDS", (*BACKENDS, Backend(name="ucc", title="UCC")))
+    devices.check_backend("ucc")
+    assert devices.devices_for([2], "ucc", gpus) == (devices.Devices("ucc", [{"RANKLAB_BACKEND": "ucc"}] * 2), "")
 
 
 def test_the_recorder_of_another_backend_is_read_beside_the_others(new_backend, monkeypatch):

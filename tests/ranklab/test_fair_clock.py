@@ -6,7 +6,9 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
+from support import eventually
 
 from ranklab.system.starving import FairClock, Starvation
 
@@ -32,9 +34,11 @@ def two_on_one_core():
 @pytest.mark.skipif(not COUNTED, reason="this system does not count it")
 def test_who_waits_for_a_processor_is_told_from_who_sleeps():
     with two_on_one_core() as (first, _):
-        sleeper = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        program = "import time; print(flush=True); time.sleep(60)"
+        sleeper = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
         try:
-            time.sleep(1)  # until it sleeps
+            sleeper.stdout.readline()
+            assert eventually(lambda: psutil.Process(sleeper.pid).status() == psutil.STATUS_SLEEPING)
             starvation = Starvation([first, sleeper.pid])
             time.sleep(2)
             _, waited = starvation.look()

@@ -58,6 +58,25 @@ def test_a_group_made_and_destroyed_in_a_cell_does_not_spoil_the_next(notebook, 
             assert met(shown), shown
 
 
+SMALL = """
+dist.init_process_group()
+pair = dist.new_group([3, 1])
+x = torch.tensor(10 * rank)
+if rank in (1, 3):
+    dist.broadcast(x, src=1, group=pair)
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_a_small_group_and_then_the_end_of_all_hold_on_a_busy_machine(notebook):
+    """As in *meeting-up*: who is not in the small group has nothing to do, and must not leave before the others."""
+    with busy(6):
+        shown = notebook.px(HEAD + SMALL * 10, "--timeout 120")
+    assert shown.error is None, shown
+    assert [x.item() for x in notebook.names["world"].pull("x")] == [0, 10, 20, 10]
+
+
 def test_a_rank_that_comes_back_before_rank_0_has_left_meets_in_the_next_store(notebook):
     cell = rounds(3, before="time.sleep(0.5 if rank == 0 else 0)")
     shown = notebook.px(cell, "--timeout 120")

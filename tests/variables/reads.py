@@ -3,6 +3,7 @@
 import ast
 import mmap
 import re
+import struct
 from functools import cache
 from pathlib import Path
 
@@ -44,13 +45,19 @@ def inside(root: ast.AST, symbol: str) -> ast.AST | None:
     return root
 
 
-def expressions(root: ast.AST):
-    """All expressions of a part of a program, and each pair of a dictionary as one of its own."""
+def stands_in(root: ast.AST, code: ast.AST) -> bool:
+    """Whether a part of a program has the code; a pair of a dictionary counts as one of its own."""
+    sought = ast.dump(code)
     for node in ast.walk(root):
-        yield ast.dump(node)
+        if type(node) is not type(code):  # to write out all of torch's would take seconds
+            continue
+        if ast.dump(node) == sought:
+            return True
         if isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
-            yield from (ast.dump(ast.Dict([key], [value])) for key, value in pairs if key)
+            if sought in (ast.dump(ast.Dict([key], [value])) for key, value in pairs if key):
+                return True
+    return False
 
 
 def texts(root: ast.AST) -> list[str]:
@@ -89,7 +96,7 @@ def python_reads(reader: Reader, name: str) -> bool:
     if reader.named:
         return any(name in text for text in texts(part))
     known = name in texts(tree(file(reader))) or name.startswith("PET_")  # those are put together
-    return known and ast.dump(wanted(reader.code)) in expressions(part)
+    return known and stands_in(part, wanted(reader.code))
 
 
 def header_has(reader: Reader, name: str) -> bool:
@@ -98,18 +105,38 @@ def header_has(reader: Reader, name: str) -> bool:
     return f'"{name}"' in text and " ".join(reader.code.split()) in " ".join(text.split())
 
 
+def constants(library: mmap.mmap) -> tuple[int, int]:
+    """Where the texts of a library begin and end: its section ``.rodata``, or all of it where it is not of this kind.
+
+    One of torch has 17 megabytes of them among 414 of code.
+    """
+    if library[:5] != b"\x7fELF\2":
+        return 0, len(library)
+    (table,), (size, count, of_names) = (
+        struct.unpack_from("<Q", library, 0x28),
+        struct.unpack_from("<3H", library, 0x3A),
+    )
+    sections = [struct.unpack_from("<2I4Q", library, table + number * size) for number in range(count)]
+    names = sections[of_names][4]
+    for name, _, _, _, begin, length in sections:
+        if library[names + name : names + name + 8] == b".rodata\0":
+            return begin, begin + length
+    return 0, len(library)
+
+
 @cache
 def names_of(path: Path) -> frozenset[str]:
     """All words of a library that begin as a variable of the page does."""
     found = set()
     with path.open("rb") as library, mmap.mmap(library.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        begin, end = constants(content)
         for prefix in PREFIXES:
-            place = content.find(prefix)
+            place = content.find(prefix, begin, end)
             while place >= 0:
                 word = WORD.match(content, place)
                 if not LETTER.match(content, place - 1):
                     found.add(word[0].decode())
-                place = content.find(prefix, word.end())
+                place = content.find(prefix, word.end(), end)
     return frozenset(found)
 
 

@@ -80,12 +80,18 @@ def devices_for(nodes: Sequence[int], asked: str | None, gpus: Sequence[str]) ->
             f"This machine shows no NVIDIA GPU, and {ON_GPUS.title} needs one: leave backend out, and {ON_THE_CPU}."
         )
     enough = len(gpus) >= ranks
-    if asked == ON_CPUS.name or (asked is None and not enough):
-        wish = f"{_too_few(len(gpus), ranks)}; {SHARE} lets ranks share a GPU." if asked is None and gpus else ""
+    if _for_cpus(asked):
+        return Devices(str(asked), [backends.environment(str(asked))] * ranks), ""
+    if asked is None and not enough:
+        wish = f"{_too_few(len(gpus), ranks)}; {SHARE} lets ranks share a GPU." if gpus else ""
         return Devices(ON_CPUS.name, [backends.environment(ON_CPUS.name)] * ranks), wish
     own = _own if enough and not any(map(is_part, gpus)) else _shared
     environments = [own(place, gpus) for place in places(nodes)]
     return Devices(ON_GPUS.name, environments), "" if enough else _why_shared(ranks, len(gpus))
+
+
+def _for_cpus(asked: str | None) -> bool:
+    return asked is not None and backends.named(asked).device == "cpu"
 
 
 def to_type(environments: Sequence[dict[str, str]]) -> list[dict[str, str]]:
@@ -152,7 +158,9 @@ def choose_backend_elsewhere(places: Sequence[Place], seen: Sequence[Sequence[st
     enough = len(taken) == len(places)
     if asked == ON_GPUS.name and not enough:
         raise WorldError(f"{_why_no_gpu(places, seen)}. Start fewer ranks, or leave backend out.")
-    if enough and asked != ON_CPUS.name:
+    if _for_cpus(asked):
+        return str(asked)
+    if enough:
         return ON_GPUS.name
     if any(seen) and asked is None:
         tell(f"{_why_no_gpu(places, seen)}: {ON_THE_CPU}.")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import WorldError
 from ..layout import LOOPBACK
 from ..live import Live, tell
+from ..system.patience import DEADLINE
 from ..system.ports import reserve_port
 from .commandline import TORCHRUN, Launch, read_launch
 from .devices import LaunchDevices, choose_launch_devices, python_for
@@ -20,7 +21,6 @@ from .devices import LaunchDevices, choose_launch_devices, python_for
 if TYPE_CHECKING:
     from .agents import Agent
 
-TIMEOUT = 60.0
 GRACE = 5.0
 POLL = 0.05
 COMMAND = "display:block;padding-left:2em;text-indent:-2em;"
@@ -37,7 +37,7 @@ def torchrun(
     rdzv: str | None = None,
     launcher: str = TORCHRUN,
     address: str | None = None,
-    timeout: float = TIMEOUT,
+    timeout: float = DEADLINE,
     backend: str | None = None,
     env: Mapping[str, object] | None = None,
     show: bool = True,

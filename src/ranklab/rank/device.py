@@ -38,12 +38,12 @@ def device() -> torch.device:
     import torch
 
     backend = named(os.environ.get(BACKEND, ON_GPUS.name))
-    if backend.device == "cpu" or not torch.cuda.is_available():
+    if backend.device == "cpu" or not (kind := getattr(torch, backend.device)).is_available():
         return torch.device("cpu")
     place = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
     same_list_for_all = "TORCHELASTIC_RUN_ID" in os.environ or (BACKEND in os.environ and ENGINES not in os.environ)
     shared = SHARED in os.environ
-    gpu = own_gpu(*place, torch.cuda.device_count(), one_each=not same_list_for_all, shared=shared)
+    gpu = own_gpu(*place, kind.device_count(), one_each=not same_list_for_all, shared=shared)
     return torch.device("cpu") if gpu is None else torch.device(backend.device, gpu)
 
 
