@@ -55,9 +55,8 @@ def build(config, device, make=Trainer):
     data = Characters(text, config.context)
     sampler = Shares(len(data), config.batch, rank, world_size, config.seed)
     sizes = {name: getattr(config, name) for name in SIZES}
-    torch.manual_seed(config.seed)  # equal: the first weights
+    torch.manual_seed(config.seed)  # equal weights on all ranks
     model = GPT(GPTConfig(len(data.vocabulary), **sizes))
-    torch.manual_seed(config.seed + 1 + rank)  # different: dropout
     return make(config, model, data, sampler, device)
 
 

@@ -8,7 +8,6 @@ from contextlib import nullcontext
 import torch
 import torch.distributed as dist
 from model import loss_of
-from torch import nn
 from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict, set_state_dict
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -61,6 +60,8 @@ class Trainer:
     def step(self, inputs, targets):
         """Do one optimizer step; return the mean loss over all ranks."""
         inputs, targets = inputs.to(self.device), targets.to(self.device)
+        turn = (self.done + 1) * self.world_size + self.rank
+        torch.manual_seed(self.config.seed + turn)  # dropout's, again after a resume
         warm = min(1, (self.done + 1) / self.config.warmup)
         self.optimizer.param_groups[0]["lr"] = self.config.rate * warm
         with self.autocast():
@@ -68,7 +69,7 @@ class Trainer:
         self.optimizer.zero_grad()
         self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)  # clip true gradients, not scaled ones
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         loss = loss.detach()
@@ -90,10 +91,9 @@ class Trainer:
                 log.write(json.dumps(line) + "\n")
 
     def save(self):
-        """Write a snapshot on rank 0; the name has a complete file at any time."""
+        """Write a snapshot: all ranks gather, rank 0 writes; its name has a complete file at any time."""
         if not (path := self.config.snapshot):
             return
-        # All ranks call it, because it gathers what is sharded.
         model, moments = get_state_dict(self.model, self.optimizer, options=WHOLE)
         if self.rank == 0:
             state = {"model": model, "optimizer": moments, "done": self.done}
