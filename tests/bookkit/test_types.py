@@ -9,15 +9,15 @@ SETTINGS = '[tool.mypy]\nmypy_path = "src"\npackages = ["small"]\ncheck_untyped_
 
 
 @pytest.fixture(scope="module")
-def known(tmp_path_factory):
+def cache(tmp_path_factory):
     """What mypy knows of Python's own modules, read once for all tests."""
     return f'cache_dir = "{tmp_path_factory.mktemp("mypy")}"\n'
 
 
 @pytest.fixture
-def package(tmp_path, known):
+def package(tmp_path, cache):
     """Write the one module of a package that mypy is told to read; returns the top."""
-    (tmp_path / "pyproject.toml").write_text(SETTINGS + known)
+    (tmp_path / "pyproject.toml").write_text(SETTINGS + cache)
     (tmp_path / "src" / "small").mkdir(parents=True)
 
     def write(code):
