@@ -21,6 +21,7 @@ from bookkit.hub.passwords import make, read
 from bookkit.hub.ports import free
 from bookkit.hub.room import SHARED, Room, load
 from bookkit.hub.seen import Learner, look, look_at
+from tests.benchmarks.watched import MODELLED, PROCESSORS, model
 
 
 def write_chapter(root, source):
@@ -274,3 +275,17 @@ def test_what_a_learner_puts_there_is_read_with_suspicion(room, tmp_path):
 
 def test_free_ports_are_different():
     assert len(set(free(5))) == 5
+
+
+def test_what_more_learners_need_grows_with_them_alone():
+    memory = {"learners": 1800, "hub": 264, "browser": 999}
+    spent = {
+        "log in": {"learners": 25, "hub": 5, "browser": 99},
+        "the lesson": {"learners": 60, "hub": 6, "browser": 9},
+    }
+    rows = dict(model(3, memory, spent, largest=3))
+    assert rows["modelled: learners"].split() == [str(count) for count in MODELLED]
+    gigabytes = rows["GB of memory, one process at its limit included"].split()
+    assert gigabytes[-1] == str(round((1000 + 264 + 30 * 600) / 1024 + 3))  # browsers are elsewhere
+    assert rows["seconds of log in, all at once, on 2"].split()[-1] == str(30 * 10 // 2)
+    assert len(rows) == 3 + len(spent) * len(PROCESSORS)
