@@ -210,7 +210,7 @@ def test_what_scrolls_is_reached_by_keyboard_and_nothing_else(visit, site):
     assert ".nboutput > .output_area" not in script  # the theme's own way
     page = visit(CHAPTERS[0], width=390).page
     boxes = page.locator("article pre")
-    scrolls = "all => all.filter(e => e.clientWidth).map(e => [e.scrollWidth > e.clientWidth, e.tabIndex === 0])"
+    scrolls = "all => all.filter(e => e.checkVisibility()).map(e => [e.scrollWidth > e.clientWidth, e.tabIndex === 0])"
     assert eventually(lambda: all(wide == reached for wide, reached in boxes.evaluate_all(scrolls)))
     boxes.first.evaluate("box => { box.style.width = '40px'; box.style.whiteSpace = 'pre'; }")
     assert eventually(lambda: boxes.first.get_attribute("tabindex") == "0")

@@ -27,10 +27,12 @@ rankFigures.kinds.schedules = (parts, { runs }) => {
     const [, measured, ideal] = runs[chosen], labels = [];
     const tops = measured.map((_, rank) => 4 + rank * (LANE + IDEAL + GAP));
     measured.forEach((_, rank) => labels.push(text(0, tops[rank] + 16, `${lane} ${rank}`, { class: "rl-label" })));
+    // All bars of a kind have their numbers, or none has.
+    const least = [0, 1].map((kind) => Math.min(...measured.flat().filter(([what]) => what === kind).map(([, , start, end]) => across(end) - across(start))));
     const bars = (faint) => measured.map((steps, rank) => [
       steps.map(([what, number, start, end]) => {
         const x = across(start), width = across(end) - x, forward = what === 0;
-        const fits = width > 7.5 * `${number}`.length + 2;
+        const fits = least[what] > (forward ? 7.5 : 9) * `${number}`.length + (forward ? 2 : 4);
         return [
           forward ? bar(x + 0.5, tops[rank], width - 1, LANE, { fill: color(rank), rx: 2 })
             : bar(x + 1.5, tops[rank] + 1, width - 3, LANE - 2, { class: "rl-open", stroke: color(rank), rx: 2 }),
