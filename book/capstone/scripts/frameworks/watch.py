@@ -51,6 +51,8 @@ def watch(program, **options):
     def note(module, inputs):
         if isinstance(module, DDP):
             seen["wrapper"], seen["unused"] = "DDP", module.find_unused_parameters
+            gloo = dist.group.WORLD._get_backend(torch.device("cpu"))
+            seen["patience"] = round(gloo.options._timeout.total_seconds() / 60)
 
     with contextlib.ExitStack() as stack:
         said = stack.enter_context(silence())
