@@ -33,7 +33,7 @@ export JUPYTER_PREFER_ENV_PATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
-NBVAL := -p bookkit.needs -rs --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
+NBVAL := -p bookkit.needs -p bookkit.until -rs --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
 PYTEST := exec $(RUN) -m bookkit.leash pytest
 # Each worker would import nbval.
 UNIT := -p no:nbval
