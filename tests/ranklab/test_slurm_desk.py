@@ -152,7 +152,9 @@ def test_an_urgent_job_gets_the_nodes_of_another_one_that_goes_on_later(desk):
     urgent = desk.sbatch("#!/bin/bash\n#SBATCH --nodes=3 --exclusive --partition=urgent\nhostname\n").wait()
     assert urgent.lines == ["computer1"] and job.wait(state="PENDING").ask()[0]["Restarts"] == "1"
     desk.run(f"scontrol update job={job.number} StartTime=now+4")
-    assert job.wait().state == "COMPLETED" and job.lines == ["life 0", "life 1", "signal"]
+    assert job.wait().state == "COMPLETED"
+    # The step's own daemon may say that the job was requeued, where it is still there to say it.
+    assert [line for line in job.lines if not line.startswith("slurmstepd-")] == ["life 0", "life 1", "signal"]
 
 
 @slurm_here
