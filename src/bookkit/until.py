@@ -8,11 +8,12 @@ out. A plugin: ``pytest -p bookkit.until --nbval``.
 
 import os
 import time
+from pathlib import Path
 
 import pytest
 
 VARIABLE = "BOOKKIT_UNTIL"
-_begun = set()
+_begun: set[Path] = set()  # the chapters
 
 
 @pytest.hookimpl(tryfirst=True)  # before the chapter's kernel is started
