@@ -31,7 +31,7 @@ def by_restarts(log):
         (followed, "Several ranks log the same step; that is no repetition."),
         (lambda log: followed(line for line in log if line["host"] == "computer1"), "in the log of computer1"),
         (lambda log: followed(line for line in log if line["host"] == "computer2"), "in the log of computer2"),
-        (by_restarts, "restarts counts for one torchrun only, and no change of members."),
+        (by_restarts, "restarts counts for one torchrun only, and a change of members does not raise it."),
         (lambda log: [], "At any time exactly one line per step comes from rank 0."),
         (lambda log: sum(followed(line for line in log if line["rank"] == 0)), "a list of numbers is expected."),
         (lambda log: log[-1]["steps"], "your answer raised KeyError"),

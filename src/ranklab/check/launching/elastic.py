@@ -90,7 +90,7 @@ def _why(given: list[int], log: list[dict[str, Any]]) -> str:
             return f"Not everything stands in the log of {host}: follow one rank, not one host."
     counted = sum(two["restarts"] > one["restarts"] for one, two in pairwise(log))
     if len(given) == counted:
-        return "restarts counts for one torchrun only, and no change of members."
+        return "restarts counts for one torchrun only, and a change of members does not raise it."
     return "At any time exactly one line per step comes from rank 0."
 
 
