@@ -33,10 +33,12 @@ export JUPYTER_PREFER_ENV_PATH := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 TESTS := tests/bookkit tests/ranklab tests/faults tests/site # first what waits most
-NBVAL := -p bookkit.needs -p bookkit.until -rs --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
+# .ci/run says until when; without that word nothing is left out.
+UNTIL := -p bookkit.until
+NBVAL := -p bookkit.needs $(UNTIL) -rs --nbval --nbval-current-env --nbval-cell-timeout=600 --nbval-kernel-startup-timeout=600
 PYTEST := exec $(RUN) -m bookkit.leash pytest
 # Each worker would import nbval.
-UNIT := -p no:nbval
+UNIT := -p no:nbval $(UNTIL)
 # A file's tests share what they start, so a file stays with one worker; a notebook is a file.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # Markers follow from what a test starts: tests/starts.py.
