@@ -38,7 +38,7 @@ def test_the_browser_has_workers_of_its_own():
 
 def test_one_file_of_tests_runs_without_chapters():
     commands = typed("test", "T=tests/ranklab/test_layout.py::test_it")
-    assert 'pytest -p no:nbval "tests/ranklab/test_layout.py::test_it"' in commands
+    assert 'pytest -p no:nbval -p bookkit.until "tests/ranklab/test_layout.py::test_it"' in commands
     assert "chapters" not in commands and "--nbval" not in commands
 
 
