@@ -63,7 +63,7 @@ ifndef CH
 	@$(PYTEST) $(UNIT) -n auto --dist loadscope -m site tests/site # a browser's event loop runs on in its worker
 endif
 	@chapters="$$($(RUN) -m bookkit chapters $(CH))" && $(PYTEST) $(PARALLEL) $(NBVAL) $$chapters
-	@echo "$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.)"
+	@echo "$(if $(BOOKKIT_UNTIL),What was begun in time has passed; what no time was left for is named above.,$(if $(CH),$(CH) printed what it stores.,All tests passed, and every chapter printed what it stores.))"
 endif
 
 quick: environment ## Run the tests that start no rank, no host, no browser and no chapter.
