@@ -2,13 +2,9 @@
 
 Every Python that a test starts imports this module by its name, and tests/conftest.py imports it into pytest's own.
 Before a process is started, its command is looked at. Standard library only, for it loads before all else.
-
-It also spares each of them a second at its end: a collection of half a million objects of torch's.
 """
 
-import atexit
 import contextlib
-import gc
 import itertools
 import os
 import sys
@@ -76,4 +72,3 @@ def _look(event, details):
 if not getattr(sys, "_ranklab_guard", False):
     sys._ranklab_guard = True  # imported under two names, it looks once
     sys.addaudithook(_look)
-    atexit.register(gc.freeze)
