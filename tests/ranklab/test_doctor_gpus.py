@@ -271,11 +271,23 @@ def test_what_a_torch_for_cpus_says():
         assert cards.see() == Seen(torch=torch.__version__)
 
 
+class Driver:
+    """The driver's own library, as far as it is asked."""
+
+    def cuDriverGetVersion(self, version):
+        version._obj.value = 13010
+        return 0
+
+
+def no_driver(name):
+    raise OSError(f"{name}: cannot open shared object file")
+
+
 def test_what_a_torch_with_cuda_says(monkeypatch):
     import torch
 
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setattr(torch._C, "_cuda_getDriverVersion", lambda: 13010, raising=False)
+    monkeypatch.setattr(cards.ctypes, "CDLL", lambda name: Driver())
     monkeypatch.setattr(torch.cuda.nccl, "version", lambda: (2, 28, 9))
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
@@ -285,5 +297,5 @@ def test_what_a_torch_with_cuda_says(monkeypatch):
     said = cards.see()
     assert said == Seen(str(torch.__version__), "13.0", "13.1", "2.28.9", ("H0", "H1", "H2"), ((1, 2),), "GPU 2: no")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch._C, "_cuda_getDriverVersion", lambda: 0)
+    monkeypatch.setattr(cards.ctypes, "CDLL", no_driver)
     assert cards.see() == Seen(str(torch.__version__), "13.0", "", "2.28.9")

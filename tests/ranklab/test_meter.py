@@ -8,10 +8,13 @@ import sys
 import textwrap
 
 import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ranklab
 from ranklab.errors import WorldError
 from ranklab.rank.meter import BATCH, GROUPS, NO_COMMUNICATION, OPERATIONS
+from ranklab.system.backends import sharing
 
 WIRE = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts the bytes of a connection")
 
@@ -255,3 +258,15 @@ def test_torchrun_has_the_same_meter(tmp_path):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout.splitlines() == ["{'all_reduce': 1} 1.0"] * 2
+
+
+@WIRE
+@pytest.mark.parametrize(("variables", "known"), [({}, False), (sharing("nccl", 0), True)])
+def test_the_bytes_of_a_gpus_tensor_are_known_where_ranks_share_it(monkeypatch, variables, known):
+    for name, value in {"RANK": "0", **variables}.items():
+        monkeypatch.setenv(name, value)
+    with FakeTensorMode():
+        tensor = torch.empty(2, device="cuda")
+    with ranklab.meter() as meter:
+        meter._count("allreduce_", ([tensor],))
+    assert (meter.wire is not None) is known and (meter.why == "") is known

@@ -55,6 +55,8 @@ def step(model, batches, optimizer, slow=0):
     with record_function("optimizer"):
         optimizer.step()
         optimizer.zero_grad()
+    if device.type == "cuda":
+        torch.cuda.synchronize()  # its kernels are recorded with the step that began them
 
 
 def record(path, model, data, slow=0, **options):

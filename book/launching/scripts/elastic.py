@@ -104,10 +104,12 @@ def main():
     options = parser.parse_args()
     rank, world_size = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if torch.cuda.is_available() else "cpu"
+    device = "cpu"
+    if torch.cuda.is_available():
+        # The remainder: where there are fewer GPUs than ranks, they share them.
+        device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+        torch.cuda.set_device(device)
     if world_size > 1:
-        if torch.cuda.is_available():
-            torch.cuda.set_device(device)
         # Longer than any rank has to wait for another one, and short enough to notice a host that is gone.
         dist.init_process_group(dist.get_default_backend_for_device(device), timeout=timedelta(seconds=60))
 

@@ -5,6 +5,7 @@ The doctor asks, and ``make record``, which notes what a cell was recorded with.
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import itertools
 import json
@@ -22,7 +23,7 @@ def see() -> Seen:
     built = Seen(torch=str(torch.__version__), cuda=torch.version.cuda or "")
     if not built.cuda:
         return built
-    built = dataclasses.replace(built, driver=dotted(torch._C._cuda_getDriverVersion()), library=_library())
+    built = dataclasses.replace(built, driver=_driver(), library=_library())
     if not torch.cuda.is_available():
         return built
     numbers = range(torch.cuda.device_count())
@@ -38,6 +39,16 @@ def see() -> Seen:
 def dotted(version: int) -> str:
     """Return CUDA's own number of a version as one reads it, 13000 as "13.0"; "" for 0, where there is no driver."""
     return f"{version // 1000}.{version % 1000 // 10}" if version else ""
+
+
+def _driver() -> str:
+    """Return the newest CUDA that the driver knows, as its own library says it; torch has no name for the question."""
+    try:
+        driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:  # there is none
+        return ""
+    version = ctypes.c_int()
+    return "" if driver.cuDriverGetVersion(ctypes.byref(version)) else dotted(version.value)
 
 
 def _library() -> str:

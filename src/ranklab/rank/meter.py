@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..errors import WorldError
+from ..system.backends import on_tcp
 from .wire import written
 
 # How torch's dispatcher calls an operation (torch/csrc/distributed/c10d/Ops.cpp and Functional.cpp, 2.13): its public
@@ -123,7 +124,7 @@ class Meter:
         self.calls[name] += 1
         tensors = [] if given is None else list(_tensors(arguments[given]))
         self.payload[name] += sum(math.prod(tensor.shape) * tensor.element_size() for tensor in tensors)
-        self._elsewhere |= {tensor.device.type for tensor in tensors} - {"cpu"}
+        self._elsewhere |= {kind for kind in {tensor.device.type for tensor in tensors} if not on_tcp(kind, os.environ)}
 
     def __repr__(self) -> str:
         """One line an operation, then the wire."""

@@ -20,7 +20,7 @@ class Seen:
     Attributes:
         torch: its version.
         cuda: the CUDA that it was built with, "" where it was built for CPUs alone.
-        driver: the newest CUDA that the driver knows, "" where there is no driver or torch cannot ask it.
+        driver: the newest CUDA that the driver knows, "" where there is no driver.
         library: the version of the library that its backend for GPUs talks through, "" where it has none.
         names: of the GPUs that it sees, in order.
         apart: pairs of GPUs that cannot reach each other's memory.
