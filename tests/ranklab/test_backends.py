@@ -85,22 +85,6 @@ def new_backend(monkeypatch):
     return record
 
 
-@pytest.mark.parametrize(
-    ("device", "variables", "counted"),
-    [
-        ("cpu", {}, True),
-        ("cuda", {}, False),
-        ("cuda", backends.sharing("nccl", 1), True),
-        ("cuda", backends.sharing("nccl", 1) | {"NCCL_IB_DISABLE": "0"}, False),
-        ("cuda", backends.on_host("nccl", "node1") | {"LOCAL_WORLD_SIZE": "1"}, True),
-        ("cuda", backends.on_host("nccl", "node1") | {"LOCAL_WORLD_SIZE": "2"}, False),  # these two use no socket
-        ("xpu", backends.sharing("nccl", 1), False),
-    ],
-)
-def test_where_the_kernel_counts_the_bytes_of_a_tensor(device, variables, counted):
-    assert backends.on_tcp(device, variables) is counted
-
-
 def test_another_backend_is_another_record(new_backend, monkeypatch):
     assert backends.defaults()["XCCL_QUIET"] == "1" and backends.interfaces("lo")["XCCL_IFNAME"] == "lo"
     assert diagnosis.mismatch.find(disagreeing("xccl")).cause.endswith("and XCCL does not compare them.")

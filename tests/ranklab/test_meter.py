@@ -13,8 +13,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 import ranklab
 from ranklab.errors import WorldError
-from ranklab.rank.meter import BATCH, GROUPS, NO_COMMUNICATION, OPERATIONS
-from ranklab.system.backends import sharing
+from ranklab.rank.meter import BATCH, GROUPS, NO_COMMUNICATION, OPERATIONS, on_tcp
+from ranklab.system.backends import on_host, sharing
 
 WIRE = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux counts the bytes of a connection")
 
@@ -270,3 +270,19 @@ def test_the_bytes_of_a_gpus_tensor_are_known_where_ranks_share_it(monkeypatch, 
     with ranklab.meter() as meter:
         meter._count("allreduce_", ([tensor],))
     assert (meter.wire is not None) is known and (meter.why == "") is known
+
+
+@pytest.mark.parametrize(
+    ("device", "variables", "counted"),
+    [
+        ("cpu", {}, True),
+        ("cuda", {}, False),
+        ("cuda", sharing("nccl", 1), True),
+        ("cuda", sharing("nccl", 1) | {"NCCL_IB_DISABLE": "0"}, False),
+        ("cuda", on_host("nccl", "node1") | {"LOCAL_WORLD_SIZE": "1"}, True),
+        ("cuda", on_host("nccl", "node1") | {"LOCAL_WORLD_SIZE": "2"}, False),  # these two use no socket
+        ("xpu", sharing("nccl", 1), False),
+    ],
+)
+def test_where_the_kernel_counts_the_bytes_of_a_tensor(device, variables, counted):
+    assert on_tcp(device, variables) is counted

@@ -13,11 +13,11 @@ import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..errors import WorldError
-from ..system.backends import on_tcp
+from ..system.backends import BACKENDS, SHARED
 from .wire import written
 
 # How torch's dispatcher calls an operation (torch/csrc/distributed/c10d/Ops.cpp and Functional.cpp, 2.13): its public
@@ -203,3 +203,22 @@ def _notebook_connections() -> frozenset[int]:
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     watchdog = getattr(shell, "watchdog", None)
     return frozenset(watchdog.notebook_connections) if watchdog else frozenset()
+
+
+def on_tcp(device: str, variables: Mapping[str, str]) -> bool:
+    """Say whether tensors on a kind of device are known to travel through the kernel's TCP, which counts their bytes.
+
+    Those on the CPU do. Others do where every rank counts as on a host of its own and may not use InfiniBand: where
+    ranks share a device, and where each is alone on a host that ranklab has made.
+
+    Args:
+        device: torch's name of the kind.
+        variables: the environment of the rank.
+    """
+    if device == "cpu":
+        return True
+    alone = SHARED in variables or variables.get("LOCAL_WORLD_SIZE") == "1"
+    backend = next((backend for backend in BACKENDS if backend.device == device and backend.host), None)
+    if backend is None or not alone or backend.host not in variables:
+        return False
+    return all(variables.get(name) == value for name, value in backend.apart.items())

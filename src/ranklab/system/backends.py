@@ -297,22 +297,3 @@ def without_chatter(words: str) -> str:
     """Take out of what compiled code has printed the lines that it writes in every rank and that tell nothing."""
     lines = "|".join([NAMELESS, *(backend.chatter for backend in BACKENDS if backend.chatter)])
     return re.sub(f"(?m)^(?:{lines})", "", words)
-
-
-def on_tcp(device: str, variables: Mapping[str, str]) -> bool:
-    """Say whether tensors on a kind of device are known to travel through the kernel's TCP, which counts their bytes.
-
-    Those on the CPU do. Others do where every rank counts as on a host of its own and may not use InfiniBand: where
-    ranks share a device, and where each is alone on a host that ranklab has made.
-
-    Args:
-        device: torch's name of the kind.
-        variables: the environment of the rank.
-    """
-    if device == ON_CPUS.device:
-        return True
-    alone = SHARED in variables or variables.get("LOCAL_WORLD_SIZE") == "1"
-    backend = next((backend for backend in BACKENDS if backend.device == device and backend.host), None)
-    if backend is None or not alone or backend.host not in variables:
-        return False
-    return all(variables.get(name) == value for name, value in backend.apart.items())
