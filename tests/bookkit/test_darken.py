@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 from bookkit.website.darken import darken, oklab, turn
-from ranklab.palette import DARK_PAGE, ERROR_COLOR, INK, MUTED, PAPER, RANK_COLORS, contrast, label_color
+from ranklab.palette import DARK_PAGE, ERROR_COLOR, INK, MUTED, PAPER, RANK_COLORS, RULE, contrast, label_color
 
 WHITE = "#ffffff"
 
@@ -92,6 +92,13 @@ def test_a_gap_between_bars_and_an_open_box_have_the_dark_ground():
     assert at(box, 21, 40) == bar
     ink = dark(png((20, 20, 60, 60, bar), (70, 20, 120, 60, bar), (64, 30, 66, 50, INK)))
     assert contrast(at(ink, 65, 40), DARK_PAGE) > 12
+
+
+def test_lines_of_a_grid_do_not_keep_a_gap_light():
+    bar, grid = RANK_COLORS[0], [(x, 0, x + 1, 80, RULE) for x in (30, 70, 110, 150)]
+    picture = dark(png(*grid, (10, 10, 180, 30, bar), (10, 47, 160, 67, bar)))
+    assert {at(picture, x, 38) for x in (20, 50, 90, 130)} == {DARK_PAGE}
+    assert contrast(at(picture, 70, 38), DARK_PAGE) < 3
 
 
 def test_a_twin_has_the_size_and_at_most_the_colours_of_a_palette():
