@@ -18,7 +18,7 @@ from ranklab.palette import DARK_PAGE, ERROR_COLOR, INK, MUTED, PAPER, RANK_COLO
 DARK_INK = {"#000000": "#ffffff", INK: "#e4e7eb", MUTED: "#a3abb7"}
 FAR = 9  # of 255: a colour as near as this to a mixture is that mixture, and white is paper
 BAR, LABEL, STROKE = 5, 31, 8  # pixels: the least width of a bar, the greatest height of its label, half a letter
-PALE, GREY = 0.8, 0.02  # in OKLab, the least lightness and the greatest chroma of paper, of a grid and of a legend's ground
+PALE, GREY = 0.8, 0.02  # in OKLab: the least lightness, the greatest chroma of paper, a grid and a legend's ground
 TO_LMS = np.array(
     [
         [0.4122214708, 0.5363325363, 0.0514459929],
