@@ -37,6 +37,14 @@ def test_the_core_is_what_is_left_without_more_and_without_a_gpu(chapter):
     assert [section.title for section in dict.fromkeys(belongs.values())] == ["(the top)", "First", "Last"]
 
 
+def test_who_leaves_a_section_out_runs_the_box_at_its_end(chapter):
+    box = [new_markdown_cell(":::{admonition} Start here if you came late\nRun it.\n:::"), new_code_cell("three = 3")]
+    chapter.cells[8:8] = box
+    core, belongs = lesson(chapter)
+    assert "three = 3" in [cell.source for cell in core.cells] and "only at home" not in str(core.cells)
+    assert sum(section.stated for section in dict.fromkeys(belongs.values())) == 9
+
+
 def test_what_a_learner_reads_types_and_answers(chapter):
     first = {section.title: section for section in lesson(chapter)[1].values()}["First"]
     assert (first.stated, first.lines, first.questions) == (7, 3, 1)
