@@ -31,3 +31,9 @@ def test_the_batch_script_runs_four_ranks_on_two_nodes(cluster):
         ("1", "rank 2 of 4, local rank 0 on computer2: all ranks add up to 6"),
         ("1", "rank 3 of 4, local rank 1 on computer2: all ranks add up to 6"),
     ], output
+
+
+def test_what_srun_says_while_it_waits_for_nodes_is_left_out(cluster):
+    both = "srun --nodes=2 --exclusive"
+    said = cluster.run(f"{both} sleep 2 & sleep 1; {both} hostname 2>&1 | sort; wait")
+    assert said.splitlines() == ["computer1", "computer2"]

@@ -25,6 +25,7 @@ from .lab import Lab
 
 PATIENCE = 300.0  # seconds; the daemons need two, and a machine may be busy
 LOOK = 0.05
+WAITS = re.compile(r"(?m)^srun: job \d+ (?:queued and waiting for resources|has been allocated resources)\n?")
 NEEDED = ("slurmctld", "slurmd", "srun", "munged")
 NOBODY = 65534
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
@@ -218,7 +219,8 @@ class Slurm:
             check: raise where its exit status is not 0.
 
         Returns:
-            What it printed, errors among it, without the last line's end.
+            What it printed, errors among it, without the last line's end and without the lines with which ``srun`` says
+            that it waits for nodes: whether the last job has left them already is a matter of the machine's load.
 
         Raises:
             RanklabError: it failed, or was not finished in time.
@@ -235,7 +237,7 @@ class Slurm:
             process.wait()
         if check and process.returncode:
             raise RanklabError(f"`{command}` failed with exit status {process.returncode}.\n{output}".rstrip())
-        return output.rstrip("\n")
+        return WAITS.sub("", output).rstrip("\n")
 
     def sbatch(self, script: str, *arguments: str) -> Job:
         """Submit a batch script.
