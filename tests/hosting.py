@@ -72,9 +72,24 @@ def machine() -> tuple[str, str]:
     return interfaces, Path("/proc/self/mounts").read_text()
 
 
-def gone(mark: str, of: set[str], folder: Path) -> bool:
-    """Wait until nothing of a marked program is left, and say whether it has gone."""
-    return eventually(lambda: not [*marked(mark), *holders(of), *folder.glob(f"{PREFIX}*")], 300)
+def left(mark: str, of: set[str], folder: Path) -> list[str]:
+    """Wait until nothing of a marked program is left; return what is, in words."""
+
+    def found() -> list[str]:
+        processes = [*marked(mark), *map(psutil.Process, holders(of))]
+        return [*map(state, processes), *(str(path) for path in folder.glob(f"{PREFIX}*"))]
+
+    eventually(lambda: not found(), 300)
+    return found()
+
+
+def state(process: psutil.Process) -> str:
+    """Say what a process is and what it waits for."""
+    try:
+        status, waits = process.status(), Path(f"/proc/{process.pid}/wchan").read_text()
+        return f"{process.pid} of {process.ppid()}, {status} in {waits}: {' '.join(process.cmdline())}"
+    except (OSError, psutil.Error) as ended:
+        return repr(ended)
 
 
 def program(text: str, mark: str, folder: Path, user: list[str], **options) -> subprocess.Popen:

@@ -11,7 +11,7 @@ import uuid
 
 import psutil
 import pytest
-from hosting import FORBIDDEN, MARK, gone, holders, machine, marked, program, spaces
+from hosting import FORBIDDEN, MARK, holders, left, machine, marked, program, spaces
 from support import eventually
 
 import ranklab
@@ -237,7 +237,7 @@ def test_thirty_labs_leave_nothing(user, folder):
         said = child.stdout.read().split()
         assert child.wait(60) == 0
     assert said == [str(65534 if user else os.getuid())]
-    assert gone(mark, set(), folder)
+    assert left(mark, set(), folder) == []
     assert machine() == before
 
 
@@ -257,7 +257,7 @@ def test_nothing_is_left_when_the_owner_is_killed(user, folder, number):
         assert len(holders(ours)) >= 6
         child.send_signal(number)
         child.wait(10)
-        assert gone(mark, ours, folder)
+        assert left(mark, ours, folder) == []
     assert machine() == before
 
 
@@ -303,7 +303,7 @@ def test_a_crash_between_any_two_steps_of_the_set_up_leaves_nothing(user, folder
         environment = {**os.environ, MARK: mark, "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         command = [*user, sys.executable, "-c", textwrap.dedent(CRASH), str(step)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
-        assert gone(mark, set(), folder)
+        assert left(mark, set(), folder) == []
         if done.stdout:
             break
         assert done.returncode == -signal.SIGKILL

@@ -6,7 +6,7 @@ import threading
 import uuid
 
 import pytest
-from hosting import FORBIDDEN, gone, machine, marked, program, spaces
+from hosting import FORBIDDEN, left, machine, marked, program, spaces
 from support import started, stopwatch
 
 from ranklab.errors import RankTimeout, WorldError
@@ -217,7 +217,7 @@ def test_nothing_is_left_of_a_world_whose_owner_is_killed(user, folder):
         ours = spaces(marked(mark))
         child.send_signal(signal.SIGKILL)
         child.wait(10)
-        assert gone(mark, ours, folder)
+        assert left(mark, ours, folder) == []
     assert machine() == before
 
 

@@ -9,6 +9,7 @@ import sys
 
 import psutil
 import pytest
+from support import eventually
 
 from ranklab.system import leftovers
 
@@ -27,6 +28,22 @@ def gone() -> int:
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
+
+
+@pytest.fixture
+def zombie():
+    """The number of a process that has ended and that nobody has waited for."""
+    process = psutil.Popen([sys.executable, "-c", ""])
+    assert eventually(lambda: process.status() == psutil.STATUS_ZOMBIE)
+    yield process.pid
+    process.wait()
+
+
+def test_an_owner_that_nobody_has_waited_for_has_gone(temporary, zombie):
+    home = leftovers.make_home()
+    where = (home / leftovers.OWNER_FILE).read_text().split("\n")[1:]
+    (home / leftovers.OWNER_FILE).write_text("\n".join([str(zombie), *where]))
+    assert leftovers.folders() == [home]
 
 
 def disown(home, **changed):
@@ -116,8 +133,27 @@ def test_a_rank_whose_owner_has_another_number_outside_is_left_alone(container, 
         notebook.stdout.close()
 
 
+def test_the_folder_of_a_process_that_is_ended_goes_with_it_wherever_it_is(temporary, tmp_path_factory, monkeypatch):
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("elsewhere")))
+        homes = [leftovers.make_home() for _ in range(2)]
+    disown(homes[0])
+    left = []
+    for home in homes:  # the second one's owner is this process
+        owner = (home / leftovers.OWNER_FILE).read_text().split("\n")[0]
+        environment = {**os.environ, leftovers.HOME: str(home), leftovers.OWNER: owner}
+        left.append(psutil.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env=environment))
+    monkeypatch.setattr(leftovers, "processes", lambda: left)
+    assert leftovers.clean() == 2
+    assert [home.exists() for home in homes] == [False, True]
+
+
 def test_what_is_left_is_ended_even_where_it_is_stopped_and_counted(temporary, monkeypatch):
-    left = [psutil.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
+    sleeps, environment = (
+        [sys.executable, "-c", "import time; time.sleep(600)"],
+        {**os.environ, leftovers.HOME: "/nowhere"},
+    )
+    left = [psutil.Popen(sleeps, env=environment) for _ in range(2)]
     left[0].suspend()
     monkeypatch.setattr(leftovers, "processes", lambda: left)
     assert leftovers.clean() == 2

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from batch_files import by_c10d, one_srun_per_node, right
-from hosting import gone, holders, machine, marked, program, spaces, why_not
+from hosting import left, machine, marked, program, spaces, why_not
 from support import eventually
 
 import ranklab
@@ -96,7 +96,7 @@ def test_nothing_is_left_when_the_owner_is_killed(user, folder):
         ours = spaces(marked(mark))
         child.send_signal(signal.SIGKILL)
         child.wait(10)
-        assert gone(mark, ours, folder), (marked(mark), holders(ours), list(folder.iterdir()))
+        assert left(mark, ours, folder) == []
     assert machine() == before
 
 

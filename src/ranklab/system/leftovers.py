@@ -74,15 +74,7 @@ def _uses_gpu(pid: int, pids: Collection[int]) -> bool:
 
 def folders() -> list[Path]:
     """Return the private folders of notebooks that have gone."""
-    found = []
-    for home in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            owner, *where = (home / OWNER_FILE).read_text().split("\n")
-        except (OSError, UnicodeDecodeError):  # not ours, or of another user
-            continue
-        if where == _here() and owner.isdigit() and not psutil.pid_exists(int(owner)):
-            found.append(home)
-    return found
+    return [home for home in Path(tempfile.gettempdir()).glob(f"{PREFIX}*") if _was_left(home)]
 
 
 def clean() -> int:
@@ -91,14 +83,32 @@ def clean() -> int:
     Returns:
         How many processes were ended.
     """
-    left = processes()
+    left, homes = processes(), set[Path]()
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            # It may have been about to remove this one, which need not be where ours are.
+            homes.add(Path(process.environ()[HOME]))
             process.kill()
     psutil.wait_procs(left, timeout=2)
-    for home in folders():
+    for home in {*folders(), *filter(_was_left, homes)}:
         shutil.rmtree(home, ignore_errors=True)
     return len(left)
+
+
+def _was_left(home: Path) -> bool:
+    """Say whether a folder is private to a notebook of this machine that has gone."""
+    try:
+        owner, *where = (home / OWNER_FILE).read_text().split("\n")
+    except (OSError, UnicodeDecodeError):  # not ours, or of another user
+        return False
+    return where == _here() and owner.isdigit() and not _runs(int(owner))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _here() -> list[str]:
