@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from bookkit.build import BUILD
+from bookkit.drift_lines import blame
 from bookkit.drift_page import page
 from bookkit.drifted import NOTES
 from bookkit.errors import BookError
@@ -41,11 +42,13 @@ def drift(paths, root, torch="", whole=False):
     Raises:
         BookError: pip has no such torch, or the comparison could not be made.
     """
-    folder = Path(root) / BUILD / "drift" / f"torch-{torch or 'newest'}"
+    root = Path(root)
+    folder = root / BUILD / "drift" / f"torch-{torch or 'newest'}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     python = overlay(folder, f"torch=={torch}" if torch else "torch")
     notes = compared(python, paths, root)
-    written = Path(root) / PAGE
+    blame(((_code(root / f"{path}.ipynb"), note["cells"]) for path, note in notes.items()), python)
+    written = root / PAGE
     versions = {"book": version_in(None, "torch"), "other": version_in(python, "torch")}
     versions |= {"python": platform.python_version(), "system": platform.system()}
     versions["gpu"] = "without a GPU" if no_gpu() else "with a GPU"
@@ -78,3 +81,8 @@ def entitled(found, paths, root):
         title = read(path).cells[0].source.partition("\n")[0].removeprefix("# ")
         named[path.relative_to(root).with_suffix("")] = found.get(path.stem, nothing) | {"title": title}
     return named
+
+
+def _code(path):
+    """The source of each code cell of a chapter."""
+    return [cell.source for cell in read(path).cells if cell.cell_type == "code"]

@@ -46,8 +46,8 @@ SECTION = """\
 
 {told}
 
-| Cell | What happens | Stored | Printed with {other} |
-|---|---|---|---|
+| Cell | What happens | Stored | Printed with {other} | In torch {book} |
+|---|---|---|---|---|
 {rows}
 """
 LAST = """\
@@ -57,6 +57,11 @@ LAST = """\
 failed, the assertion may only miss what that cell should have made. *Needs a name that this torch lacks* is a function
 or an option that came or went between the two versions. *Prints something else* is a changed output: often a word of an
 error message, or a count.
+
+The last column names, of the functions and classes of torch that the cell itself uses, those that the other version
+lacks (*new*) or has with other code, each with the line of torch {book} where the first difference stands. It comes
+from a comparison of the two sources: often this line is the reason, and where nothing stands the reason is deeper
+inside torch, or in what another cell has left.
 """
 
 
@@ -81,15 +86,15 @@ def page(notes, versions, day, whole):
         "changed": changed,
         "kinds": "; ".join(f"{KINDS[kind]}: {kinds[kind]}" for kind in KINDS if kinds[kind]) or "nothing",
     }
-    sections = [_section(path, each, versions["other"]) for path, each in notes.items() if each["cells"]]
-    return OPENING.format(**versions, **facts) + ("\n".join(sections) or SAME) + "\n" + LAST
+    sections = [_section(path, each, versions) for path, each in notes.items() if each["cells"]]
+    return OPENING.format(**versions, **facts) + ("\n".join(sections) or SAME) + "\n" + LAST.format(**versions)
 
 
-def _section(path, note, other):
+def _section(path, note, versions):
     total, changed = note["compared"], len(note["cells"])
     told = f"{count(total, 'cell')} of {{doc}}`/{path}` compared; of these, {changed} did not print what is stored."
     rows = "\n".join(_row(cell) for cell in note["cells"])
-    return SECTION.format(title=note["title"], told=told, other=other, rows=rows)
+    return SECTION.format(title=note["title"], told=told, rows=rows, **versions)
 
 
 def _kind(cell):
@@ -101,7 +106,9 @@ def _kind(cell):
 
 def _row(cell):
     where = f", in {_code(cell['where'])}" if cell["where"] else ""
-    return f"| {cell['cell']} | {KINDS[_kind(cell)]}{where} | {_code(cell['stored'])} | {_code(cell['printed'])} |"
+    lines = ", ".join(map(_code, cell["lines"]))
+    told = f"{KINDS[_kind(cell)]}{where}"
+    return f"| {cell['cell']} | {told} | {_code(cell['stored'])} | {_code(cell['printed'])} | {lines} |"
 
 
 def _code(text):

@@ -16,6 +16,7 @@ from bookkit.foot import linked
 VERSIONS = {"book": "2.13.0", "other": "2.11.0", "python": "3.12.1", "system": "Linux", "gpu": "without a GPU"}
 DAY = datetime.date(2026, 11, 23)
 CELL = {"cell": 7, "kind": "changed", "stored": "a | b", "printed": "a `c`", "where": ""}
+JUDGED = CELL | {"lines": []}
 
 
 def test_the_overlay_asks_pip_for_one_package_and_lies_above_this_environment(tmp_path, monkeypatch):
@@ -165,11 +166,11 @@ def test_the_verb_writes_the_page(book, make, monkeypatch):
 
 
 def test_the_page_counts_and_a_bar_ends_no_cell_of_its_table():
-    one, two = {"compared": 20, "cells": [CELL], "title": "One"}, {"compared": 10, "cells": [], "title": "Two"}
+    one, two = {"compared": 20, "cells": [JUDGED], "title": "One"}, {"compared": 10, "cells": [], "title": "Two"}
     notes = {"book/part/one": one, "book/part/two": two}
     text = page(notes, VERSIONS, DAY, whole=True)
     assert "| Cells | 30 compared, 29 as stored, 1 not |" in text and "23 November 2026" in text
-    assert "| 7 | prints something else | `a \\| b` | `` a `c` `` |" in text
+    assert "| 7 | prints something else | `a \\| b` | `` a `c` `` |  |" in text
     assert "## One\n" in text and "20 cells of {doc}`/book/part/one`" in text and "part/two" not in text
 
 
@@ -184,7 +185,7 @@ def test_the_page_counts_and_a_bar_ends_no_cell_of_its_table():
     ],
 )
 def test_the_words_of_an_error_say_what_it_follows_from(kind, printed, told):
-    notes = {"book/one": {"compared": 9, "title": "One", "cells": [CELL | {"kind": kind, "printed": printed}]}}
+    notes = {"book/one": {"compared": 9, "title": "One", "cells": [JUDGED | {"kind": kind, "printed": printed}]}}
     text = page(notes, VERSIONS, DAY, whole=True)
     assert f"| 7 | {told}" in text and re.search(rf"What became of these \| {told}[^|]*: 1 \|", text)
 
