@@ -30,10 +30,15 @@ KEPT = ROOT / "_build" / "steady"
 NBVAL = ["-p", "bookkit.needs", "--nbval", "--nbval-current-env", "-p", "no:cacheprovider", "-q", "--tb=short"]
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)::(?:ipynb::)?(Cell \d+)?", re.MULTILINE)
 REASON = re.compile(r"^(?:E   )?\s*((?:\w+Error|RankTimeout|Cell execution|Timeout)\b[^\n]{0,160})", re.MULTILINE)
+# Everything that is started here ends with this program, also where that is killed.
+LEASHED = [sys.executable, "-m", "bookkit.leash", "pytest", *NBVAL]
+BURNER = "import os; parent = os.getppid()\nwhile os.getppid() == parent: pass"
 ROOM = """
 import os, sys
 sys.path[:0] = {paths!r}
+from bookkit.leash import follow_parent
 from support import Notebook
+follow_parent()
 notebook = Notebook()
 while True:
     notebook.run("import ranklab\\nworld = ranklab.start(4)")
@@ -80,8 +85,9 @@ def compare(chapter: str, seconds: int) -> tuple[float, str]:
     """Execute a chapter once; return the seconds it took and what failed, "" where nothing did."""
     began = time.monotonic()
     limits = [f"--nbval-cell-timeout={seconds}", f"--nbval-kernel-startup-timeout={seconds}"]
-    command = [sys.executable, "-m", "pytest", *NBVAL, *limits, chapter]
-    ran = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [*LEASHED, *limits, chapter], cwd=ROOT, env=environment(), capture_output=True, text=True, check=False
+    )
     took = time.monotonic() - began
     if ran.returncode == 0:
         return took, ""
@@ -103,13 +109,13 @@ def keep(chapter: str, said: str) -> Path:
 def load(options: argparse.Namespace, stack: ExitStack) -> None:
     """Start what takes the processors."""
     for _ in range(options.burners):
-        stack.enter_context(running([sys.executable, "-c", "while True: pass"]))
+        stack.enter_context(running([sys.executable, "-c", BURNER]))
     for _ in range(options.room):
         program = ROOM.format(paths=[str(ROOT / "tests")])
         stack.enter_context(running([sys.executable, "-c", program]))
     if options.beside:
         beside = str(named(ROOT, [Path(options.beside)])[0])
-        stack.enter_context(running([sys.executable, "-m", "pytest", *NBVAL, beside]))
+        stack.enter_context(running([*LEASHED, beside]))
 
 
 def report(console: Console, runs: dict[str, list[tuple[float, str]]]) -> int:
