@@ -23,7 +23,8 @@ document.addEventListener("DOMContentLoaded", () => {
   const variables = place.classList.contains("rl-variables");
   const noun = variables ? "variable" : "message";
   const plain = (text) => text.toLowerCase().replace(/\s+/g, " ").trim();
-  const entries = [...document.querySelectorAll("section > section > section")].map((section) => ({
+  let entries = []; // read when somebody types, since a page of ten thousand elements has enough to do when it comes
+  const read = () => [...document.querySelectorAll("section > section > section")].map((section) => ({
     section, core: plain(section.querySelector("h3 code").textContent), text: plain(section.textContent),
   }));
   const field = Object.assign(document.createElement("input"), {
@@ -44,6 +45,7 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   field.addEventListener("input", () => {
     const line = plain(field.value);
+    if (!entries.length) entries = read();
     const shown = new Set((line ? found(line) : entries).map(({ section }) => section));
     for (const { section } of entries) section.hidden = !shown.has(section);
     place.hidden = Boolean(line);

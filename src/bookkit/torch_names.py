@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = "torch"
 
@@ -70,28 +71,36 @@ def definitions(names):
 
 
 def _definition(name):
-    found, known = None, ""
-    for part in name.split("."):
-        known = f"{known}.{part}".lstrip(".")
-        try:
-            found = importlib.import_module(known) if found is None else getattr(found, part)
-        except AttributeError:
-            try:
-                found = importlib.import_module(known)
-            except ImportError:
-                return None
-    while not inspect.isroutine(found) and not inspect.isclass(found) and not inspect.ismodule(found):
+    found = _found(name)
+    if found is None:
+        return None
+    if not inspect.isroutine(found) and not inspect.isclass(found):
         found = type(found)  # of a value, such as an option of an enumeration, what kind it is
     found = inspect.unwrap(found)
+    above = Path(str(importlib.import_module(ROOT).__file__)).parents[1]
     try:
         source, line = inspect.getsourcelines(found)
-        file = inspect.getsourcefile(found)
+        file = Path(inspect.getsourcefile(found) or "")
     except (OSError, TypeError):  # written in C++
+        source, line, file = [], 0, Path()
+    if not file.is_relative_to(above / ROOT):
         return {"file": "", "line": 0, "source": ""}
-    above = Path(importlib.import_module(ROOT).__file__).parents[1]
-    if inspect.ismodule(found) or not Path(file).is_relative_to(above / ROOT):
-        return {"file": "", "line": 0, "source": ""}
-    return {"file": Path(file).relative_to(above).as_posix(), "line": line, "source": "".join(source)}
+    return {"file": file.relative_to(above).as_posix(), "line": line, "source": "".join(source)}
+
+
+def _found(name):
+    """What a name stands for, or None where there is no such thing."""
+    root, *parts = name.split(".")
+    found: Any = importlib.import_module(root)
+    for number, part in enumerate(parts, start=1):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(".".join([root, *parts[:number]]))
+            except ImportError:
+                return None
+    return found
 
 
 def ask(python, names):

@@ -103,6 +103,16 @@ def test_files_that_all_pages_share_become_one_and_a_page_keeps_its_own(tmp_path
     assert sorted(path.name for path in static.iterdir()) == ["book.css", "book.js", "own.js"]
 
 
+def test_what_the_buttons_for_copying_wait_for_comes_last(tmp_path):
+    for name in ("clipboard.min.js", "copybutton.js", "own.js"):
+        (tmp_path / name).write_text(f"// {name}")
+    scripts = [bundle.Loaded(name, False, "") for name in ("clipboard.min.js", "copybutton.js", "own.js")]
+    (tmp_path / "_static").mkdir()
+    bundle.bundle(tmp_path, [bundle.Needs([], scripts, set())])
+    joined = (tmp_path / "_static" / bundle.SCRIPT).read_text()
+    assert joined.index("// copybutton") < joined.index("// own") < joined.index("// clipboard")
+
+
 def test_a_page_has_names_folds_and_a_theme_without_scripts():
     text = """<html data-theme="auto"><head><script data-cfasync="false">old</script></head><body>
 <header id="pst-header"></header><div><a class="navbar-brand"><p>Rank by Rank</p></a></div>

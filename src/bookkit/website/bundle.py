@@ -28,6 +28,8 @@ SETTINGS = re.compile(r"^\s*(?:let toggle|var togglebutton|DOCUMENTATION_OPTIONS
 # The theme measures every box of a page as soon as it is there, and so lays out what nobody sees yet. site.js has a way
 # that waits for the browser.
 MEASURED = re.compile(r"""document\.querySelectorAll\(\["pre",[^\]]*\]\.join\(", "\)\)""")
+# Without it sphinx-copybutton waits for a quarter of a second: then its buttons do not hold up the first picture.
+LAST = "clipboard.min.js"
 WORD = re.compile(r"[A-Za-z_][\w-]*")
 
 
@@ -74,7 +76,7 @@ def bundle(html, needed):
         needed: what each page needs; its elements are written to its file by now.
     """
     styles = _shared([each.styles for each in needed])
-    scripts = _shared([each.scripts for each in needed])
+    scripts = sorted(_shared([each.scripts for each in needed]), key=lambda name: name.endswith(LAST))
     static = html / "_static"
     joined = [_runnable(html / name) for name in scripts]
     names = set().union(*(each.names for each in needed))
