@@ -143,17 +143,14 @@ def test_the_folder_of_a_process_that_is_ended_goes_with_it_wherever_it_is(tempo
         owner = (home / leftovers.OWNER_FILE).read_text().split("\n")[0]
         environment = {**os.environ, leftovers.HOME: str(home), leftovers.OWNER: owner}
         left.append(psutil.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env=environment))
+    assert eventually(lambda: all(leftovers.HOME in each.environ() for each in left))
     monkeypatch.setattr(leftovers, "processes", lambda: left)
     assert leftovers.clean() == 2
     assert [home.exists() for home in homes] == [False, True]
 
 
 def test_what_is_left_is_ended_even_where_it_is_stopped_and_counted(temporary, monkeypatch):
-    sleeps, environment = (
-        [sys.executable, "-c", "import time; time.sleep(600)"],
-        {**os.environ, leftovers.HOME: "/nowhere"},
-    )
-    left = [psutil.Popen(sleeps, env=environment) for _ in range(2)]
+    left = [psutil.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) for _ in range(2)]
     left[0].suspend()
     monkeypatch.setattr(leftovers, "processes", lambda: left)
     assert leftovers.clean() == 2

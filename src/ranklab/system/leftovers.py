@@ -86,8 +86,9 @@ def clean() -> int:
     left, homes = processes(), set[Path]()
     for process in left:
         with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            # It may have been about to remove this one, which need not be where ours are.
-            homes.add(Path(process.environ()[HOME]))
+            # It may have been about to remove its folder, which need not be where ours are. While it becomes another
+            # program, it has no environment.
+            homes.add(Path(process.environ().get(HOME, "")))
             process.kill()
     psutil.wait_procs(left, timeout=2)
     for home in {*folders(), *filter(_was_left, homes)}:
@@ -101,7 +102,8 @@ def _was_left(home: Path) -> bool:
         owner, *where = (home / OWNER_FILE).read_text().split("\n")
     except (OSError, UnicodeDecodeError):  # not ours, or of another user
         return False
-    return where == _here() and owner.isdigit() and not _runs(int(owner))
+    ours = home.name.startswith(PREFIX) and where == _here()
+    return ours and owner.isdigit() and not _runs(int(owner))
 
 
 def _runs(pid: int) -> bool:
