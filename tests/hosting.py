@@ -76,18 +76,19 @@ def left(mark: str, of: set[str], folder: Path) -> list[str]:
     """Wait until nothing of a marked program is left; return what is, in words."""
 
     def found() -> list[str]:
-        processes = [*marked(mark), *map(psutil.Process, holders(of))]
-        return [*map(state, processes), *(str(path) for path in folder.glob(f"{PREFIX}*"))]
+        pids = [*(process.pid for process in marked(mark)), *holders(of)]
+        return [*map(state, pids), *(str(path) for path in folder.glob(f"{PREFIX}*"))]
 
     eventually(lambda: not found(), 300)
     return found()
 
 
-def state(process: psutil.Process) -> str:
+def state(pid: int) -> str:
     """Say what a process is and what it waits for."""
     try:
-        status, waits = process.status(), Path(f"/proc/{process.pid}/wchan").read_text()
-        return f"{process.pid} of {process.ppid()}, {status} in {waits}: {' '.join(process.cmdline())}"
+        process = psutil.Process(pid)
+        status, waits = process.status(), Path(f"/proc/{pid}/wchan").read_text()
+        return f"{pid} of {process.ppid()}, {status} in {waits}: {' '.join(process.cmdline())}"
     except (OSError, psutil.Error) as ended:
         return repr(ended)
 

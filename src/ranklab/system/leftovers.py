@@ -111,6 +111,8 @@ def _runs(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+    except psutil.AccessDenied:  # another user's
+        return True
 
 
 def _here() -> list[str]:
