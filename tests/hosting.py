@@ -1,11 +1,13 @@
 """What the tests of hosts share: programs that make hosts, and looks at what is left of them."""
 
+import contextlib
 import functools
 import itertools
 import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,6 +18,7 @@ from ranklab.errors import NoHosts
 from ranklab.system.leftovers import PREFIX
 
 MARK = "RANKLAB_TEST_MARK"
+KINDS = "net", "mnt"  # of namespaces
 # What runs after it finds a machine that gives no namespaces, whoever asks.
 FORBID_SCRIPT = 'echo 0 >/proc/sys/user/max_net_namespaces; echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"'
 FORBIDDEN = ["unshare", "--user", "--map-root-user", "sh", "-c", FORBID_SCRIPT, "sh"]
@@ -43,21 +46,26 @@ def marked(mark: str) -> list[psutil.Process]:
     return found
 
 
-def spaces(processes: list[psutil.Process]) -> set[str]:
-    """Return the network and mount namespaces of processes that are not this one's."""
+@contextlib.contextmanager
+def spaces(processes: list[psutil.Process]) -> Iterator[set[str]]:
+    """Give the network and mount namespaces of processes that are not this one's.
+
+    Meanwhile they are held open: the kernel gives the number of one that has gone to the next one that somebody makes.
+    """
+    own = {os.readlink(f"/proc/self/ns/{kind}") for kind in KINDS}
     found = set()
-    for process, kind in itertools.product(processes, ("net", "mnt")):
-        try:
-            found.add(os.readlink(f"/proc/{process.pid}/ns/{kind}"))
-        except OSError:
-            continue
-    return found - {os.readlink(f"/proc/self/ns/{kind}") for kind in ("net", "mnt")}
+    with contextlib.ExitStack() as held:
+        for process, kind in itertools.product(processes, KINDS):
+            with contextlib.suppress(OSError):
+                opened = held.enter_context(open(f"/proc/{process.pid}/ns/{kind}"))
+                found.add(os.readlink(f"/proc/self/fd/{opened.fileno()}"))
+        yield found - own
 
 
 def holders(of: set[str]) -> list[int]:
     """Return the processes that are in one of these namespaces."""
     found = []
-    for name, kind in itertools.product(filter(str.isdigit, os.listdir("/proc")), ("net", "mnt")):
+    for name, kind in itertools.product(filter(str.isdigit, os.listdir("/proc")), KINDS):
         try:
             if os.readlink(f"/proc/{name}/ns/{kind}") in of and psutil.Process(int(name)).status() != "zombie":
                 found.append(int(name))

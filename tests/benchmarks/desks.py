@@ -53,18 +53,19 @@ def one(folder: Path) -> tuple[str, list[int], float]:
     text = ROUND.format(scripts=str(SCRIPTS))
     with program(text, mark, folder, [], stdin=-1) as child:
         said = child.stdout.readline().strip()
-        ours = spaces(marked(mark))  # while all of it runs
-        child.communicate("\n")
-    took = time.monotonic() - began
-    wrong = "" if (said, child.returncode) == (EXPECTED, 0) else f"exit status {child.returncode}: {said}"
+        with spaces(marked(mark)) as ours:  # while all of it runs
+            child.communicate("\n")
+            took = time.monotonic() - began
+            wrong = "" if (said, child.returncode) == (EXPECTED, 0) else f"exit status {child.returncode}: {said}"
 
-    def left() -> list[int]:
-        of_ours = namespaces() & ours
-        changed = [now != then for now, then in zip(machine(), before, strict=True)]
-        return [len(marked(mark)), len(holders(ours)), len(of_ours), *map(int, changed), len(list(folder.iterdir()))]
+            def left() -> list[int]:
+                of_ours = namespaces() & ours
+                changed = [now != then for now, then in zip(machine(), before, strict=True)]
+                counts = len(marked(mark)), len(holders(ours)), len(of_ours), *map(int, changed)
+                return [*counts, len(list(folder.iterdir()))]
 
-    eventually(lambda: not any(left()), PATIENCE)
-    return wrong or ("" if len(ours) >= 3 else "no hosts were seen"), left(), took
+            eventually(lambda: not any(left()), PATIENCE)
+            return wrong or ("" if len(ours) >= 3 else "no hosts were seen"), left(), took
 
 
 def main(rounds: int) -> int:

@@ -252,18 +252,17 @@ def test_nothing_is_left_when_the_owner_is_killed(user, folder, number):
     """
     with program(text, mark, folder, user) as child:
         assert child.stdout.readline() == "up\n"
-        ours = spaces(marked(mark))
-        assert len(ours) >= 5  # the switch, and a network and mounts of each host
-        assert len(holders(ours)) >= 6
-        child.send_signal(number)
-        child.wait(10)
-        assert left(mark, ours, folder) == []
+        with spaces(marked(mark)) as ours:
+            assert len(ours) >= 5  # the switch, and a network and mounts of each host
+            assert len(holders(ours)) >= 6
+            child.send_signal(number)
+            child.wait(10)
+            assert left(mark, ours, folder) == []
     assert machine() == before
 
 
 def test_nothing_is_left_when_the_holder_is_killed(lab):
-    with ranklab.hosts(2) as other:
-        ours = spaces(psutil.Process(other._holder.pid).children(recursive=True))
+    with ranklab.hosts(2) as other, spaces(psutil.Process(other._holder.pid).children(recursive=True)) as ours:
         assert len(ours) == 4
         process = other[1].popen(["sh", "-c", "echo up; setsid sleep 600"], stdout=subprocess.PIPE)
         assert process.stdout.readline() == b"up\n"

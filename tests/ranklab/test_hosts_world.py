@@ -214,10 +214,10 @@ def test_nothing_is_left_of_a_world_whose_owner_is_killed(user, folder):
     with program(text, mark, folder, user) as child:
         lines = [child.stdout.readline() for _ in range(3)]
         assert "computer2" in lines[2], lines
-        ours = spaces(marked(mark))
-        child.send_signal(signal.SIGKILL)
-        child.wait(10)
-        assert left(mark, ours, folder) == []
+        with spaces(marked(mark)) as ours:
+            child.send_signal(signal.SIGKILL)
+            child.wait(10)
+            assert left(mark, ours, folder) == []
     assert machine() == before
 
 

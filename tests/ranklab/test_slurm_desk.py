@@ -93,10 +93,10 @@ def test_nothing_is_left_when_the_owner_is_killed(user, folder):
     before, mark = machine(), uuid.uuid4().hex
     with run_desk(folder, user, "", "time.sleep(600)", mark) as child:
         assert child.stdout.readline() == "job 1: RUNNING\n"
-        ours = spaces(marked(mark))
-        child.send_signal(signal.SIGKILL)
-        child.wait(10)
-        assert left(mark, ours, folder) == []
+        with spaces(marked(mark)) as ours:
+            child.send_signal(signal.SIGKILL)
+            child.wait(10)
+            assert left(mark, ours, folder) == []
     assert machine() == before
 
 
