@@ -46,15 +46,15 @@ SECTION = """\
 
 {told}
 
-| Cell | What happens | Stored | Printed with {other} | In torch {book} |
-|---|---|---|---|---|
+| Cell | Stored | Printed with {other} | In torch {book} |
+|---|---|---|---|
 {rows}
 """
 LAST = """\
 ## How to read this
 
-*Claim fell* is an assertion of the page that is false here; it stands in the column *Stored*. Where a cell above it
-failed, the assertion may only miss what that cell should have made. *Needs a name that this torch lacks* is a function
+*Claim fell* is an assertion of the page that is false here; it stands in the column *Stored*, unless it fell on the
+ranks. Where a cell above it failed, the assertion may only miss what that cell should have made. *Needs a name that this torch lacks* is a function
 or an option that came or went between the two versions. *Prints something else* is a changed output: often a word of an
 error message, or a count.
 
@@ -106,9 +106,15 @@ def _kind(cell):
 
 def _row(cell):
     where = f", in {_code(cell['where'])}" if cell["where"] else ""
-    lines = ", ".join(map(_code, cell["lines"]))
+    lines = "; ".join(map(_place, cell["lines"]))
     told = f"{KINDS[_kind(cell)]}{where}"
-    return f"| {cell['cell']} | {told} | {_code(cell['stored'])} | {_code(cell['printed'])} | {lines} |"
+    return f"| {cell['cell']} {told} | {_code(cell['stored'])} | {_code(cell['printed'])} | {lines} |"
+
+
+def _place(line):
+    """A name of torch and where it stands, from ``torch/file.py:12 (Name, new)``: two short pieces, which can wrap."""
+    where, name, new = re.fullmatch(r"(\S+) \((\w+)(, new)?\)", line).groups()
+    return f"{_code(name)}{' (new)' if new else ''}, {_code(where)}"
 
 
 def _code(text):

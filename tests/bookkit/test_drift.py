@@ -170,7 +170,7 @@ def test_the_page_counts_and_a_bar_ends_no_cell_of_its_table():
     notes = {"book/part/one": one, "book/part/two": two}
     text = page(notes, VERSIONS, DAY, whole=True)
     assert "| Cells | 30 compared, 29 as stored, 1 not |" in text and "23 November 2026" in text
-    assert "| 7 | prints something else | `a \\| b` | `` a `c` `` |  |" in text
+    assert "| 7 prints something else | `a \\| b` | `` a `c` `` |  |" in text
     assert "## One\n" in text and "20 cells of {doc}`/book/part/one`" in text and "part/two" not in text
 
 
@@ -187,7 +187,7 @@ def test_the_page_counts_and_a_bar_ends_no_cell_of_its_table():
 def test_the_words_of_an_error_say_what_it_follows_from(kind, printed, told):
     notes = {"book/one": {"compared": 9, "title": "One", "cells": [JUDGED | {"kind": kind, "printed": printed}]}}
     text = page(notes, VERSIONS, DAY, whole=True)
-    assert f"| 7 | {told}" in text and re.search(rf"What became of these \| {told}[^|]*: 1 \|", text)
+    assert f"| 7 {told}" in text and re.search(rf"What became of these \| {told}[^|]*: 1 \|", text)
 
 
 def test_a_book_that_holds_says_so():
@@ -211,3 +211,15 @@ def test_the_stored_page_is_one_that_a_run_wrote():
     stored = (drift.Path(__file__).parents[2] / drift.PAGE).read_text(encoding="utf-8")
     assert stored.startswith(page({}, VERSIONS, DAY, whole=True).split("\n")[0])
     assert "| Compared with | torch " in stored
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("torch/a.py:90 (f)", "`f`, `torch/a.py:90`"),
+        ("torch/a.py:90 (F_1, new)", "`F_1` (new), `torch/a.py:90`"),
+    ],
+)
+def test_a_line_of_torch_is_two_pieces_which_a_narrow_column_can_part(line, told):
+    notes = {"book/one": {"compared": 9, "title": "One", "cells": [JUDGED | {"lines": [line]}]}}
+    assert f"| {told} |" in page(notes, VERSIONS, DAY, whole=True)
