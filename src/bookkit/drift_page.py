@@ -54,9 +54,9 @@ LAST = """\
 ## How to read this
 
 *Claim fell* is an assertion of the page that is false here; it stands in the column *Stored*, unless it fell on the
-ranks. Where a cell above it failed, the assertion may only miss what that cell should have made. *Needs a name that this torch lacks* is a function
-or an option that came or went between the two versions. *Prints something else* is a changed output: often a word of an
-error message, or a count.
+ranks. Where a cell above it failed, the assertion may only miss what that cell should have made. *Needs a name that
+this torch lacks* is a function or an option that came or went between the two versions. *Prints something else* is a
+changed output: often a word of an error message, or a count.
 
 The last column names, of the functions and classes of torch that the cell itself uses, those that the other version
 lacks (*new*) or has with other code, each with the line of torch {book} where the first difference stands. It comes
@@ -113,7 +113,8 @@ def _row(cell):
 
 def _place(line):
     """A name of torch and where it stands, from ``torch/file.py:12 (Name, new)``: two short pieces, which can wrap."""
-    where, name, new = re.fullmatch(r"(\S+) \((\w+)(, new)?\)", line).groups()
+    where, name = line.removesuffix(")").split(" (", 1)
+    name, new, _ = name.partition(", new")
     return f"{_code(name)}{' (new)' if new else ''}, {_code(where)}"
 
 
