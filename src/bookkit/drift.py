@@ -15,7 +15,7 @@ from bookkit.drifted import NOTES
 from bookkit.errors import BookError
 from bookkit.needs import no_gpu
 from bookkit.notebook import read
-from bookkit.overlay import overlay, version_in
+from bookkit.overlay import built_for, overlay, version_in
 from bookkit.progress import console
 
 PAGE = "book/does-it-still-hold.md"
@@ -50,6 +50,7 @@ def drift(paths, root, torch="", whole=False):
     blame(((_code(root / f"{path}.ipynb"), note["cells"]) for path, note in notes.items()), python)
     written = root / PAGE
     versions = {"book": version_in(None, "torch"), "other": version_in(python, "torch")}
+    versions |= {"book_for": built_for(None), "other_for": built_for(python)}
     versions |= {"python": platform.python_version(), "system": platform.system()}
     versions["gpu"] = "without a GPU" if no_gpu() else "with a GPU"
     written.write_text(page(notes, versions, datetime.date.today(), whole), encoding="utf-8")

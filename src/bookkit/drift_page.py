@@ -28,8 +28,8 @@ stored. This page is what the last such run wrote.
 
 | What | The last run |
 |---|---|
-| Recorded with | torch {book} |
-| Compared with | torch {other}, Python {python}, {system}, {gpu} |
+| Recorded with | torch {book}, built for {book_for} |
+| Compared with | torch {other}, built for {other_for}; Python {python}, {system}, {gpu} |
 | Compared on | {day} |
 | Chapters | {chapters} |
 | Cells | {compared} compared, {same} as stored, {changed} not |
@@ -38,7 +38,10 @@ stored. This page is what the last such run wrote.
 `make drift TORCH={other}` makes this comparison on your machine, and `CH=path` takes one chapter. It makes an
 environment that differs from the book's in torch alone. A cell is counted where its text differs. Figures are not
 compared, and measured times are not.
-
+{builds}
+"""
+BUILDS = """
+The two were built for different devices. So a cell can print something else for that reason, in the same version too.
 """
 SAME = "Every cell that was compared printed what is stored.\n"
 SECTION = """\
@@ -60,8 +63,8 @@ changed output: often a word of an error message, or a count.
 
 The last column names, of the functions and classes of torch that the cell itself uses, those that the other version
 lacks (*new*) or has with other code, each with the line of torch {book} where the first difference stands. It comes
-from a comparison of the two sources: often this line is the reason, and where nothing stands the reason is deeper
-inside torch, or in what another cell has left.
+from a comparison of the two sources, so it is a place to begin to look, and not yet the reason. Where nothing stands
+the reason is deeper inside torch, or in what another cell has left.
 """
 
 
@@ -87,6 +90,7 @@ def page(notes, versions, day, whole):
         "kinds": "; ".join(f"{KINDS[kind]}: {kinds[kind]}" for kind in KINDS if kinds[kind]) or "nothing",
     }
     sections = [_section(path, each, versions) for path, each in notes.items() if each["cells"]]
+    facts["builds"] = "" if versions["book_for"] == versions["other_for"] else BUILDS
     return OPENING.format(**versions, **facts) + ("\n".join(sections) or SAME) + "\n" + LAST.format(**versions)
 
 

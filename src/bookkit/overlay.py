@@ -53,3 +53,16 @@ def version_in(python, package):
     asked = f"import importlib.metadata; print(importlib.metadata.version({package!r}))"
     said = subprocess.run([python or sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
     return said.strip().partition("+")[0]
+
+
+def built_for(python):
+    """What the torch of an environment was built for: "CUDA 13.0", "ROCm 7.0" or "CPUs only".
+
+    Args:
+        python: the environment's interpreter; the running one where None.
+    """
+    asked = (
+        "import torch.version as v; print(f'CUDA {v.cuda}' if v.cuda else f'ROCm {v.hip}' if v.hip else 'CPUs only')"
+    )
+    said = subprocess.run([python or sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    return said.splitlines()[-1]

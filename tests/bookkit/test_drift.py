@@ -14,6 +14,7 @@ from bookkit.errors import BookError
 from bookkit.foot import linked
 
 VERSIONS = {"book": "2.13.0", "other": "2.11.0", "python": "3.12.1", "system": "Linux", "gpu": "without a GPU"}
+VERSIONS |= {"book_for": "CPUs only", "other_for": "CUDA 12.8"}
 DAY = datetime.date(2026, 11, 23)
 CELL = {"cell": 7, "kind": "changed", "stored": "a | b", "printed": "a `c`", "where": ""}
 JUDGED = CELL | {"lines": []}
@@ -149,6 +150,7 @@ def test_the_verb_writes_the_page(book, make, monkeypatch):
     asked = []
     monkeypatch.setattr(drift, "overlay", lambda folder, wanted: asked.append(wanted) or "python")
     monkeypatch.setattr(drift, "version_in", lambda python, package: "2.11.0" if python else "2.13.0")
+    monkeypatch.setattr(drift, "built_for", lambda python: "CUDA 12.8" if python else "CPUs only")
 
     def compare(command, cwd, env):
         notes = {"chapter": {"compared": 3, "cells": [CELL]}}
@@ -160,7 +162,10 @@ def test_the_verb_writes_the_page(book, make, monkeypatch):
     assert main(["--root", str(book.root), "drift", "--torch", "2.11.0", "chapter"]) == 0
     text = (book.root / drift.PAGE).read_text()
     assert asked == ["torch==2.11.0", str(path.resolve())] and "## A chapter\n" in text
-    assert "| Compared with | torch 2.11.0" in text and "1 of the book: {doc}`/book/part/chapter`" in text
+    assert (
+        "| Compared with | torch 2.11.0, built for CUDA 12.8; Python" in text
+        and "1 of the book: {doc}`/book/part/chapter`" in text
+    )
     assert main(["--root", str(book.root), "drift"]) == 0
     assert asked[2] == "torch" and "| all 1 |" in (book.root / drift.PAGE).read_text()
 
@@ -223,3 +228,19 @@ def test_the_stored_page_is_one_that_a_run_wrote():
 def test_a_line_of_torch_is_two_pieces_which_a_narrow_column_can_part(line, told):
     notes = {"book/one": {"compared": 9, "title": "One", "cells": [JUDGED | {"lines": [line]}]}}
     assert f"| {told} |" in page(notes, VERSIONS, DAY, whole=True)
+
+
+def test_two_builds_are_told_apart():
+    alike = page({}, VERSIONS | {"other_for": "CPUs only"}, DAY, whole=False)
+    assert "built for different devices" in page({}, VERSIONS, DAY, whole=False) and "different" not in alike
+
+
+@pytest.mark.parametrize(
+    ("cuda", "hip", "told"), [(None, None, "CPUs only"), ("13.0", None, "CUDA 13.0"), (None, "7.0", "ROCm 7.0")]
+)
+def test_an_environment_says_what_its_torch_was_built_for(cuda, hip, told, tmp_path, monkeypatch):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("print('a warning')")
+    (tmp_path / "torch" / "version.py").write_text(f"cuda, hip = {cuda!r}, {hip!r}")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert overlay.built_for(None) == told

@@ -116,7 +116,9 @@ def test_pxresult_frees_ranks_that_hang(notebook):
 def test_pxresult_keeps_ipyparallels_result_under_a_name(notebook):
     notebook.px("rank + 1", "--noblock")
     assert notebook.run("%pxresult --out result").error is None
-    assert [reply.execute_result["data"]["text/plain"] for reply in notebook.names["result"].get()] == list("1234")
+    result = notebook.names["result"]
+    assert result.wait_for_output(300)  # get() waits for the values alone
+    assert [reply.execute_result["data"]["text/plain"] for reply in result.get()] == list("1234")
 
 
 def test_pxresult_before_any_cell_says_so(notebook):

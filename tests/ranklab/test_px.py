@@ -245,7 +245,7 @@ def test_a_rank_that_exits_is_told(notebook):
 def test_noblock_returns_ipyparallels_result(notebook):
     shown = notebook.run("%%px --noblock --out later\nrank + 1")
     assert shown.error is None
-    notebook.names["later"].wait_for_output(10)
+    assert notebook.names["later"].wait_for_output(300)
     replies = notebook.names["later"].get()
     assert [reply.execute_result["data"]["text/plain"] for reply in replies] == ["1", "2", "3", "4"]
 
