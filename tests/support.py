@@ -84,8 +84,8 @@ def stopwatch() -> Callable[[], float]:
     return seconds
 
 
-def eventually(condition: Callable[[], object], seconds: float = 60) -> bool:
-    """Wait until a condition holds, and say whether it does; at once on a quiet machine, a minute is for a busy one."""
+def eventually(condition: Callable[[], object], seconds: float = 300) -> bool:
+    """Wait until a condition holds, and say whether it does; at once on a quiet machine, minutes are for a busy one."""
     until = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > until:

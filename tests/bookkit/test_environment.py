@@ -137,7 +137,7 @@ def test_ctrl_c_ends_with_a_sentence_and_leaves_no_pip(tmp_path):
         # nobody would end pip.
         os.killpg(making.pid, signal.SIGINT)
         # Its pipes reach their end only when pip has gone too.
-        assert making.communicate(timeout=60)[1] == "Stopped. The next make begins again.\n"
+        assert making.communicate(timeout=300)[1] == "Stopped. The next make begins again.\n"
     assert making.returncode == 130
 
 

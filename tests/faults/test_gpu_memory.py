@@ -40,6 +40,6 @@ def test_nothing_is_left_on_the_gpu_after_a_killed_kernel():
     ours = processes_of(home)
     assert eventually(lambda: used() > before + 2000)
     process.kill()
-    process.wait(60)
-    assert psutil.wait_procs(ours, timeout=60)[1] == []
+    process.wait(300)
+    assert psutil.wait_procs(ours, timeout=300)[1] == []
     assert eventually(lambda: used() < before + 100)

@@ -268,7 +268,7 @@ def test_a_killed_kernel_leaves_nothing(notebook, figures):
     assert len(ours) >= 4  # the fork server, two ranks, the controller
     began, clock = time.monotonic(), stopwatch()
     process.kill()
-    process.wait(60)
+    process.wait(300)
     left = ours
     while left and clock() < 5:
         left = psutil.wait_procs(left, timeout=1)[1]
@@ -284,7 +284,7 @@ def test_stopped_leftovers_of_a_killed_notebook_are_ended_at_the_next_start():
     for entry in ours:
         entry.suspend()
     process.kill()
-    process.wait(60)
+    process.wait(300)
     leftovers.clean()  # as each start does, those of other tests beside this one, too
-    assert psutil.wait_procs(ours, timeout=60)[1] == []
+    assert psutil.wait_procs(ours, timeout=300)[1] == []
     assert eventually(lambda: not Path(home).exists())

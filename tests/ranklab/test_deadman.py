@@ -26,7 +26,7 @@ def test_ranks_and_controller_end_when_their_owner_is_killed(number, busy):
     ours = processes_of(home)
     assert len(ours) >= 3
     process.send_signal(number)
-    process.wait(60)
+    process.wait(300)
     assert gone_in_time(ours)
     assert processes_of(home) == []
 
@@ -34,5 +34,5 @@ def test_ranks_and_controller_end_when_their_owner_is_killed(number, busy):
 def test_a_program_that_ends_without_stopping_leaves_nothing():
     process, home = owner("sys.exit(0)")
     ours = processes_of(home)
-    process.wait(60)
+    process.wait(300)
     assert gone_in_time(ours)

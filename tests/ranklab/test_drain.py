@@ -26,7 +26,7 @@ class GPU:
 
     def synchronize(self, index):
         self.waited.append((index, threading.get_ident()))
-        assert self.done.wait(60)
+        assert self.done.wait(300)
         if self.fails:
             raise self.fails
 

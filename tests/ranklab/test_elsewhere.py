@@ -179,7 +179,7 @@ def ssh_server(tmp_path):
     assert eventually(lambda: subprocess.run(greet, stderr=subprocess.DEVNULL).returncode == 0), "the server is silent"
     yield {"ssh_args": options, "scp_args": options, "remote_python": sys.executable, "user": getpass.getuser()}
     server.terminate()
-    server.wait(10)
+    server.wait(300)
 
 
 @pytest.mark.skipif(not SSHD, reason=missing("sshd"))

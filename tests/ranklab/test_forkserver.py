@@ -37,11 +37,11 @@ def four():
 
 
 def everywhere(ranks: Processes, function, *arguments):
-    return ranks.client[:].apply_async(function, *arguments).get(timeout=60)
+    return ranks.client[:].apply_async(function, *arguments).get(timeout=300)
 
 
 def run(ranks: Processes, code: str):
-    ranks.client[:].execute(code, block=False).get(timeout=60)
+    ranks.client[:].execute(code, block=False).get(timeout=300)
 
 
 def look():
@@ -161,7 +161,7 @@ def test_how_ranks_ended_is_told(four):
     time.sleep(0.2)
     four.signal(1, signal.SIGKILL)
     with pytest.raises(Exception, match="Engine 1 died"):
-        sleep.get(timeout=60)
+        sleep.get(timeout=300)
     assert four.await_exit_code(1) == -signal.SIGKILL
     replace(four, 1)
     four.client[1].apply_async(os._exit, 7)
@@ -183,7 +183,7 @@ def test_the_client_can_send_signals_without_a_nanny(four):
         time.sleep(0.2)
     for reply in naps.split():
         with pytest.raises(Exception, match="KeyboardInterrupt"):
-            reply.get(timeout=60)
+            reply.get(timeout=300)
 
 
 def test_all_ranks_can_be_replaced_at_once(four):
@@ -226,7 +226,7 @@ def test_a_stopped_server_can_be_ended(four):
 
 def test_stop_ends_what_a_rank_has_started():
     ranks = Processes([1])
-    child = ranks.client[0].apply_async(start_a_child).get(timeout=30)
+    child = ranks.client[0].apply_async(start_a_child).get(timeout=300)
     ranks.stop()
     assert eventually(lambda: not psutil.pid_exists(child))
 

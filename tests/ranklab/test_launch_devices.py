@@ -169,7 +169,7 @@ def test_the_script_of_a_rank_sets_its_variables_and_becomes_python(tmp_path, re
     (tmp_path / "script").write_text(script)
     given = os.environ | {"RANK": "1"}
     command = ["/bin/sh", str(tmp_path / "script"), *(["two words"] if reader else ["-c", SHOW])]
-    said = subprocess.run(command, env=given, capture_output=True, text=True, check=True, timeout=60).stdout
+    said = subprocess.run(command, env=given, capture_output=True, text=True, check=True, timeout=300).stdout
     assert said == "two words\n" if reader else json.loads(said) == shared(1) | {"RANK": "1"}
 
 

@@ -17,7 +17,7 @@ from ranklab.engines.launcher import RankSetLauncher
 from ranklab.engines.processes import Processes
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="ranks are forked on Linux only")
-PATIENCE = 60
+PATIENCE = 300
 
 
 @pytest.fixture(scope="module")

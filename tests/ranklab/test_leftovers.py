@@ -129,7 +129,7 @@ def test_a_rank_whose_owner_has_another_number_outside_is_left_alone(container, 
     finally:
         for process in reversed(family):
             process.kill()
-        notebook.wait(60)
+        notebook.wait(300)
         notebook.stdout.close()
 
 
@@ -154,4 +154,4 @@ def test_what_is_left_is_ended_even_where_it_is_stopped_and_counted(temporary, m
     left[0].suspend()
     monkeypatch.setattr(leftovers, "processes", lambda: left)
     assert leftovers.clean() == 2
-    assert [process.wait(60) for process in left] == [-signal.SIGKILL] * 2
+    assert [process.wait(300) for process in left] == [-signal.SIGKILL] * 2

@@ -83,7 +83,7 @@ def told_who_it_is(lab):
         command += [f"--local-addr={host.address}", f"--rdzv-conf=is_host={int(node == 0)}", ACROSS]
         exports = [f"{name}={value}" for name, value in INTERFACE.items()]
         agents.append(host.popen(["env", *exports, *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL))
-    return [agent.communicate(timeout=60)[0].decode().partition(": ")[2] for agent in agents]
+    return [agent.communicate(timeout=300)[0].decode().partition(": ")[2] for agent in agents]
 
 
 @pytest.mark.parametrize("rdzv", ["static", "c10d"])

@@ -95,7 +95,7 @@ def test_nothing_is_left_when_the_owner_is_killed(user, folder):
         assert child.stdout.readline() == "job 1: RUNNING\n"
         with spaces(marked(mark)) as ours:
             child.send_signal(signal.SIGKILL)
-            child.wait(10)
+            child.wait(300)
             assert left(mark, ours, folder) == []
     assert machine() == before
 

@@ -34,11 +34,11 @@ dist.destroy_process_group()
 
 
 def everywhere(ranks: Processes, function, *arguments):
-    return ranks.client[:].apply_async(function, *arguments).get(timeout=60)
+    return ranks.client[:].apply_async(function, *arguments).get(timeout=300)
 
 
 def run(ranks: Processes, code: str):
-    ranks.client[:].execute(code, block=False).get(timeout=60)
+    ranks.client[:].execute(code, block=False).get(timeout=300)
 
 
 def value_of(name):
@@ -86,7 +86,7 @@ def test_a_start_that_is_interrupted_leaves_nothing(tmp_path, moment):
     assert process.stdout.readline() == "go\n"
     time.sleep(moment)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     # It was faster than the interrupt, or was interrupted while it ran, or while Python itself was ending.
     assert process.returncode == 0 or "KeyboardInterrupt" in errors or process.returncode == -signal.SIGINT
     assert nothing_left(tmp_path)
@@ -109,7 +109,7 @@ PROGRAM = """
     import os, sys
     import ranklab
     world = ranklab.start(2)
-    print(world.view([0, 1]).apply_async(lambda: __import__("os").environ["RANK"]).get(timeout=60))
+    print(world.view([0, 1]).apply_async(lambda: __import__("os").environ["RANK"]).get(timeout=300))
     world.stop()
 """
 
@@ -133,7 +133,7 @@ def test_a_temporary_folder_that_cannot_be_written(monkeypatch):
 def once(number: int) -> list:
     ranks = Processes([2])
     try:
-        return [ranks.client[:].apply_async(lambda: os.environ["MASTER_PORT"]).get(timeout=60), str(ranks.home)]
+        return [ranks.client[:].apply_async(lambda: os.environ["MASTER_PORT"]).get(timeout=300), str(ranks.home)]
     finally:
         ranks.stop()
 
@@ -155,7 +155,7 @@ def test_eight_worlds_at_once():
         for _ in range(8)
     ]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(lambda process: process.communicate(timeout=180)[0].strip(), started))
+        said = list(pool.map(lambda process: process.communicate(timeout=300)[0].strip(), started))
     assert [process.returncode for process in started] == [0] * 8
     assert len(set(said)) == 8, said
 

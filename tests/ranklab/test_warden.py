@@ -34,7 +34,7 @@ def gone(pid):
 @pytest.mark.parametrize("status", [0, 3])
 def test_it_ends_with_the_status_of_its_command(tmp_path, status):
     warden = start(f"import sys; sys.exit({status})", tmp_path)
-    assert warden.wait(10) == status
+    assert warden.wait(300) == status
     warden.stdin.close()
 
 
@@ -46,13 +46,13 @@ def test_it_runs_where_pythonpath_leads_to_its_library(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(Path(psutil.__file__).parents[1])}
     command = [bare, *WARDEN[1:], str(tmp_path), bare, "-c", "import sys; sys.exit(3)"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, start_new_session=True) as warden:
-        assert warden.wait(60) == 3
+        assert warden.wait(300) == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGABRT])
 def test_it_ends_by_the_signal_that_ended_its_command(tmp_path, number):
     warden = start(f"import os; os.kill(os.getpid(), {int(number)})", tmp_path)
-    assert warden.wait(10) == -number
+    assert warden.wait(300) == -number
     warden.stdin.close()
 
 
@@ -60,7 +60,7 @@ def test_it_ends_by_the_signal_that_ended_its_command(tmp_path, number):
 def test_what_the_command_leaves_behind_is_ended(tmp_path):
     warden = start(LEAVES_A_CHILD, tmp_path)
     child = int(warden.stdout.readline())
-    assert warden.wait(10) == 0 and gone(child)
+    assert warden.wait(300) == 0 and gone(child)
     warden.stdin.close()
 
 
@@ -72,6 +72,6 @@ def test_everything_ends_when_it_is_told_to(tmp_path, how):
         warden.stdin.close()
     else:
         os.kill(warden.pid, how)
-    warden.wait(10)
+    warden.wait(300)
     assert gone(child) and tmp_path.exists()  # its owner still wants to read the folder
     warden.stdin.close()

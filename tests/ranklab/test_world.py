@@ -41,7 +41,7 @@ def test_px_before_start_says_what_to_do():
         result = shell.run_cell("%%px\\nprint(1)")
         print(type(result.error_in_exec).__name__, result.error_in_exec)
     """
-    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=300)
     assert "WorldError No ranks are running. Start them first: world = ranklab.start(4)." in run.stdout
 
 

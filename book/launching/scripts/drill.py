@@ -127,7 +127,7 @@ class Drill:
 
 def patient(settings):
     """Let the last call be longer where other programs compute: a torchrun that is late there begins one round more."""
-    busy = max(1, 0.75 * os.getloadavg()[0] / os.cpu_count())
+    busy = max(1, 1.5 * os.getloadavg()[0] / os.cpu_count())
     return re.sub(r"(?<=last_call_timeout=)\d+", lambda asked: f"{busy * int(asked[0]):.0f}", settings)
 
 
