@@ -20,7 +20,8 @@ from .ranklogs import Log
 
 # -P and not -I: psutil may be one that PYTHONPATH leads to, or of the user alone.
 WARDEN = (sys.executable, "-P", str(Path(__file__).with_name("warden.py")))
-TORCHRUN = (sys.executable, "-P", str(Path(__file__).with_name("quick.py")))
+TORCHRUN = (sys.executable, "-P", "-m")
+QUICK = str(Path(__file__).with_name("quick"))
 STOP = 5.0
 # What torchrun's agent logs (torch/distributed/elastic/agent/server/api.py, torch 2.13): _initialize_workers and
 # _rendezvous. Static rendezvous says which ranks a node gets; c10d decides it when the nodes meet.
@@ -173,4 +174,6 @@ def environment_for(
         for name, value in (*interfaces(loopback).items(), IMPATIENT):
             environment.setdefault(name, value)
         environment.setdefault("PET_LOCAL_ADDR", launch.address)
-    return environment | {name: str(value) for name, value in (extra or {}).items()}
+    environment |= {name: str(value) for name, value in (extra or {}).items()}
+    folders = filter(None, (QUICK, environment.get("PYTHONPATH")))
+    return environment | {"PYTHONPATH": os.pathsep.join(folders)}

@@ -46,8 +46,9 @@ def torchrun(
     """Run a program under torchrun and show what each rank printed, in rank order.
 
     What you would type on each node is shown first. What really runs has two options more, ``--redirects`` and
-    ``--log-dir``, so that each rank writes to files of its own, and an environment in which torchrun says more. What
-    the choice of a backend adds to the ranks' environment is said in a sentence below the commands.
+    ``--log-dir``, so that each rank writes to files of its own, and an environment in which torchrun says more and
+    Python's garbage collector rests while torch is imported (``launch/quick/sitecustomize.py``). What the choice of a
+    backend adds to the ranks' environment is said in a sentence below the commands.
 
     Args:
         script: the program; its path counts from the notebook's folder.
