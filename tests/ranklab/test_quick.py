@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from ranklab.launch.agents import QUICK
 
 TORCH = """
@@ -59,8 +60,13 @@ def test_an_import_that_fails_turns_it_on_again(folder):
 
 
 def test_where_there_is_no_torch_the_error_is_pythons(tmp_path):
-    program = "import sys\nsys.path[:] = sys.path[:1]\ntry: import torch\nexcept ModuleNotFoundError as error: print(error)"
-    assert run(tmp_path, program, QUICK) == "No module named 'torch'".split()
+    program = """
+import sys
+sys.path[:] = sys.path[:1]
+try: import torch
+except ModuleNotFoundError as error: print(error.name)
+"""
+    assert run(tmp_path, program, QUICK) == ["torch"]
 
 
 def test_it_leaves_no_trace_in_the_path_and_reads_the_sitecustomize_that_it_hides(folder):

@@ -25,17 +25,18 @@ class _ImportOfTorch(importlib.abc.MetaPathFinder):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
-        if spec is not None:
-            execute = spec.loader.exec_module
-            spec.loader.exec_module = lambda module: _at_rest(execute, module)
+        if spec is not None and spec.loader is not None:
+            own = vars(spec.loader)  # this one object is changed, until it has done its work
+            own["exec_module"] = lambda module: _at_rest(own, module)
         return spec
 
 
-def _at_rest(execute, module):
+def _at_rest(own, module):
     was_on = gc.isenabled()
     gc.disable()
+    del own["exec_module"]
     try:
-        execute(module)
+        module.__spec__.loader.exec_module(module)
         gc.freeze()
     finally:
         if was_on:
