@@ -1,6 +1,6 @@
-"""What a training step loses by talking, and what that does to the bill.
+"""What the exchange adds to forward and backward of a training step.
 
-    torchrun --nproc-per-node=2 efficiency.py
+    torchrun --standalone --nproc-per-node=2 efficiency.py
 
 Runs on CPUs with gloo, or with one GPU per rank on NCCL.
 """
@@ -13,7 +13,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-on_gpu = torch.cuda.is_available()
+on_gpu = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
@@ -45,9 +45,10 @@ def seconds(steps=10):
 whole = seconds()
 with model.no_sync():  # the same step, without the exchange
     alone = seconds()
+model.zero_grad()  # what these steps have added up
 if dist.get_rank() == 0:
     print(f"step, ms: {1000 * whole:.2f}")
     print(f"of which computing, ms: {1000 * alone:.2f}")
-    print(f"weak efficiency, %: {100 * alone / whole:.0f}")
-    print(f"bill, times: {whole / alone:.2f}")
+    print(f"left without the exchange, %: {100 * alone / whole:.0f}")
+    print(f"forward and backward, times: {whole / alone:.2f}")
 dist.destroy_process_group()

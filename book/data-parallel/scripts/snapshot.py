@@ -1,7 +1,7 @@
 """A job that goes on after a crash, equal to the last bit. The chapter *checkpoints* runs it under torchrun.
 
 torchrun --standalone --nproc-per-node=4 snapshot.py
-SNAPSHOT=/shared/job.pt KILL_AT=22 torchrun --standalone --nproc-per-node=4 snapshot.py   # the second launch goes on
+SNAPSHOT=job.pt KILL_AT=22 torchrun --standalone --nproc-per-node=4 snapshot.py   # again without KILL_AT: it goes on
 """
 
 import os
@@ -27,17 +27,18 @@ class Snapshot:
     """What a job needs to go on; every rank calls every method.
 
     Args:
-        path: one file, written by rank 0.
+        path: one file, written by rank 0, which has to find it on whatever node it starts.
         parts: whatever has state_dict and load_state_dict; the bare model, not its DDP.
     """
 
     def __init__(self, path, **parts):
         self.path, self.parts, self.own = path, parts, None
+        self.group = dist.new_group(backend="gloo")  # for what is not on a GPU
 
     def save(self, **place):
         """Write the parts, the place (numbers of your choice) and each rank's generators."""
         each = [None] * dist.get_world_size()
-        dist.all_gather_object(each, generators())  # a collective: never below `if rank == 0`
+        dist.all_gather_object(each, generators(), self.group)  # a collective: never below `if rank == 0`
         if dist.get_rank() == 0:
             parts = {name: part.state_dict() for name, part in self.parts.items()}
             with open(f"{self.path}.partial", "wb") as file:
@@ -45,12 +46,12 @@ class Snapshot:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(f"{self.path}.partial", self.path)
-        dist.barrier()
+        dist.barrier(self.group)
 
     def load(self):
         """Restore the parts from what rank 0 read; return the place, or {} for a job that begins."""
         box = [torch.load(self.path, map_location="cpu") if self._exists() else None]
-        dist.broadcast_object_list(box, src=0)
+        dist.broadcast_object_list(box, src=0, group=self.group)
         saved = box[0] or {"parts": {}, "generators": [], "place": {}}
         for name, state in saved["parts"].items():
             self.parts[name].load_state_dict(state)
@@ -82,7 +83,8 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 numbers = torch.randn(480, 64, generator=torch.Generator().manual_seed(0))
 rows = TensorDataset(numbers, numbers[:, :10].argmax(1))
 sampler = DistributedSampler(rows)
-loader = DataLoader(rows, 8, sampler=sampler)
+seeds = torch.Generator()  # for workers, if you have any
+loader = DataLoader(rows, 16 // world_size, sampler=sampler, generator=seeds)
 
 torch.manual_seed(0)  # equal weights
 model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 10)).to(device)
@@ -92,14 +94,18 @@ scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 2 * len(loader
 torch.manual_seed(rank)  # unequal dropout
 
 ddp(next(iter(loader))[0].to(device)).sum().backward()  # DDP notes the order of gradients now, not in the first step
+optimizer.zero_grad()
 snapshot = Snapshot(os.environ.get("SNAPSHOT", "snapshot.pt"), model=model, optimizer=optimizer, scheduler=scheduler)
 place = snapshot.load()
 step, done = place.get("step", 0), place.get("batch", 0)
-if step and rank == 0:
-    print(f"goes on after step {step}")
+if rank == 0:
+    print(f"goes on after step {step}" if step else "begins at step 0")
+if step and snapshot.own is None:  # another number of ranks wrote it
+    torch.manual_seed(1000 * step + rank)
 
 for epoch in range(place.get("epoch", 0), 2):
     sampler.set_epoch(epoch)
+    seeds.manual_seed(1000 * epoch + rank)
     batches = iter(loader)
     for _ in range(done):
         next(batches)

@@ -36,19 +36,19 @@ def shift(block, by):
     return arrived
 
 
-def zig_zag(rank, length):
+def zig_zag(rank, length, device=None):
     """The tokens of a rank; twice the number of ranks divides the length."""
-    chunks = torch.arange(length).chunk(2 * dist.get_world_size())
+    chunks = torch.arange(length, device=device).chunk(2 * dist.get_world_size())
     return torch.cat([chunks[rank], chunks[-1 - rank]])
 
 
 def ring_attention(q, k, v, length):
-    """Causal attention of this rank's queries to the keys of all ranks; (heads, tokens of the rank, width)."""
+    """Causal attention of this rank's queries to all keys, in float32; (heads, tokens of the rank, width)."""
     rank, size, kv, out = dist.get_rank(), dist.get_world_size(), torch.stack([k, v]), None
-    mine = zig_zag(rank, length)
+    mine = zig_zag(rank, length, q.device)
     for step in range(size):
-        visible = mine[:, None] >= zig_zag((rank - step) % size, length)
-        scores = (q @ kv[0].mT / q.shape[-1] ** 0.5).masked_fill(~visible.to(q.device), -1e9)
+        visible = mine[:, None] >= zig_zag((rank - step) % size, length, q.device)
+        scores = (q @ kv[0].mT / q.shape[-1] ** 0.5).masked_fill(~visible, -1e9)
         new_lse = scores.logsumexp(-1, keepdim=True)
         new = (scores - new_lse).exp() @ kv[1]
         if out is None:
@@ -72,7 +72,7 @@ class Exchange(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):
-        """Send the gradients back, with the counts exchanged."""
+        """Send the gradients back, with the counts swapped round."""
         return swap(gradient, *ctx.counts), None, None
 
 
@@ -117,20 +117,28 @@ found = torch.stack([leaf.grad for leaf in leaves])
 close = [torch.allclose(found, whole.grad[:, :, mine], rtol=1e-3, atol=1e-4)]
 
 x = torch.randn(24 * size, 32, generator=draw).to(device)
-torch.manual_seed(0)  # all ranks draw all experts, and keep one
+torch.manual_seed(0)  # all ranks draw all experts, and use one
 router = torch.nn.Linear(32, size).to(device)
 experts = [torch.nn.Linear(32, 32).to(device) for _ in range(size)]
-mixture(x.chunk(size)[rank], router, experts[rank]).square().sum().backward()
+part = x.chunk(size)[rank].clone().requires_grad_()
+mixture(part, router, experts[rank]).square().sum().backward()
 gradient = experts[rank].weight.grad.clone()  # of the tokens of all ranks: not averaged
 weight, chosen = router(x).softmax(-1).max(-1)
 experts[rank].zero_grad()
 ours = chosen == rank
 (experts[rank](x[ours]) * weight[ours, None]).square().sum().backward()
 close.append(torch.allclose(gradient, experts[rank].weight.grad, rtol=1e-3, atol=1e-4))
+again = x.chunk(size)[rank].clone().requires_grad_()
+weight, chosen = router(again).softmax(-1).max(-1)
+visited = torch.stack([experts[number](token) for number, token in zip(chosen.tolist(), again, strict=True)])
+(visited * weight[:, None]).square().sum().backward()
+close.append(torch.allclose(part.grad, again.grad, rtol=1e-3, atol=1e-4))
 
 alike = torch.tensor(close, dtype=torch.int32, device=device)
 dist.all_reduce(alike, dist.ReduceOp.MIN)
 if rank == 0:
     print(f"gradients of the ring as in one process: {bool(alike[0])}")
     print(f"gradients of the experts as in one process: {bool(alike[1])}")
+    print(f"gradients of the tokens as in one process: {bool(alike[2])}")
 dist.destroy_process_group()
+raise SystemExit(not alike.all())

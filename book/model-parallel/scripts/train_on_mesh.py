@@ -2,7 +2,7 @@
 
 torchrun --standalone --nproc-per-node=4 train_on_mesh.py 2
 
-The argument is the number of ranks that share one copy of the weights' cut: keep it inside a node.
+The argument is the size of a tensor group: keep the group inside a node.
 """
 
 import logging

@@ -21,7 +21,7 @@ if on_gpu:
 dist.init_process_group("nccl" if on_gpu else "gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
-with torch.device("meta"):  # shapes without memory: this rank never holds the whole model
+with torch.device("meta"):  # shapes without memory
     model = network()
 for block in model:
     fully_shard(block)
@@ -29,13 +29,13 @@ fully_shard(model)
 model.to_empty(device=device)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)  # after the sharding
 
-saved = sorted(folder.glob("step-*"))
+saved = sorted(path.parent for path in folder.glob("step-*/.metadata"))  # dcp.save writes .metadata last
 if saved:  # every rank reads its own part, however many ranks there are now
     state = dict(zip(("model", "optimizer"), states.get_state_dict(model, optimizer), strict=True)) | {"step": 0}
     dcp.load(state, checkpoint_id=saved[-1])
     states.set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
     begin = state["step"]
-else:  # rank 0 alone makes the first weights, and sends each rank its part
+else:  # rank 0 alone makes the whole model, once, and sends each rank its part
     options = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     states.set_model_state_dict(model, network().state_dict() if rank == 0 else {}, options=options)
     begin = 0

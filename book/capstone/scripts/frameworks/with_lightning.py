@@ -16,14 +16,16 @@ class Network(lightning.LightningModule):
 
     def __init__(self, model):
         super().__init__()
-        self.model, self.losses = model, []
+        self.model = model
+        self.losses = []
 
     def training_step(self, batch, number):
         """Return the loss of this rank's rows."""
         inputs, targets = batch
         loss = loss_of(self.model(inputs), targets)
         self.log("loss", loss)
-        self.losses.append(self.trainer.strategy.reduce(loss.detach()).item())
+        mean = self.trainer.strategy.reduce(loss.detach().clone())  # in place
+        self.losses.append(mean.item())
         return loss
 
     def configure_optimizers(self):

@@ -61,7 +61,7 @@ class Trainer:
         """Do one optimizer step; return the mean loss over all ranks."""
         inputs, targets = inputs.to(self.device), targets.to(self.device)
         turn = (self.done + 1) * self.world_size + self.rank
-        torch.manual_seed(self.config.seed + turn)  # dropout's, again after a resume
+        torch.manual_seed(self.config.seed + turn)  # for dropout: another one in each step, on each rank
         warm = min(1, (self.done + 1) / self.config.warmup)
         self.optimizer.param_groups[0]["lr"] = self.config.rate * warm
         with self.autocast():
@@ -91,7 +91,7 @@ class Trainer:
                 log.write(json.dumps(line) + "\n")
 
     def save(self):
-        """Write a snapshot: all ranks gather, rank 0 writes; its name has a complete file at any time."""
+        """Write a snapshot: all ranks gather, rank 0 writes; the file of this name is always complete."""
         if not (path := self.config.snapshot):
             return
         model, moments = get_state_dict(self.model, self.optimizer, options=WHOLE)
