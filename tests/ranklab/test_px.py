@@ -193,6 +193,7 @@ def test_the_store_of_the_first_group_ends_with_it_within_the_cell(notebook):
         "import socket, time\n"
         "from ranklab.rank import meeting\n"
         "dist.init_process_group()\n"
+        "dist.barrier()\n"  # a rank that leaves at once would cut others off while they still connect
         "begun, served = time.monotonic(), True\n"
         "while meeting._store is not None and time.monotonic() - begun < 5:\n"
         "    time.sleep(0.01)\n"
