@@ -84,7 +84,7 @@ numbers = torch.randn(480, 64, generator=torch.Generator().manual_seed(0))
 rows = TensorDataset(numbers, numbers[:, :10].argmax(1))
 sampler = DistributedSampler(rows)
 seeds = torch.Generator()  # for workers, if you have any
-loader = DataLoader(rows, 16 // world_size, sampler=sampler, generator=seeds)
+loader = DataLoader(rows, 16 // world_size, sampler=sampler, generator=seeds)  # 16 a step, if the ranks divide it
 
 torch.manual_seed(0)  # equal weights
 model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 10)).to(device)
