@@ -110,10 +110,10 @@ def train(o, device):  # until the epochs are over, the goal is reached, or a ra
         optimizer.load_state_dict(found["optimizer"])
         log = found["log"]
         say("snapshot loaded")
-    for epoch in range(len(log["loss"]) // (len(loader) // o.accumulate), o.epochs):
+    for epoch in range(len(log["loss"]) // (len(loader) // o.accumulate), o.epochs if log["accuracy"] < o.goal else 0):
         loader.sampler.set_epoch(epoch)
         leave = train_epoch(ddp, optimizer, loader, o, device, log["loss"])
-        if not leave:
+        if len(log["loss"]) % (len(loader) // o.accumulate) == 0:  # the epoch is over
             log["accuracy"] = evaluate(ddp.module, *held_out, device)
             say(f"epoch {epoch}: loss {log['loss'][-1]:.2f}, accuracy {log['accuracy']:.0%}")
         if dist.get_rank() == 0 and o.snapshot:

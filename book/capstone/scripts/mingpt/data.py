@@ -59,6 +59,8 @@ class Shares(Sampler):
     def __init__(self, rows, batch, rank=0, world_size=1, seed=0):
         if batch % world_size:
             raise ValueError(f"{batch} rows do not divide among {world_size} ranks.")
+        if rows < batch:
+            raise ValueError(f"The text has {rows} rows, and one step takes {batch}.")
         self.rows, self.batch, self.seed, self.begin = rows, batch, seed, 0
         self.rank, self.world_size = rank, world_size
 
