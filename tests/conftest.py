@@ -9,6 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import kept
 import pytest
 from guard import sitecustomize as guard
 from starts import always, markers, seconds
@@ -37,6 +38,13 @@ def pytest_ignore_collect(collection_path, config):
     return None  # others may say
 
 
+@pytest.fixture(scope="module", autouse=True)
+def nothing_is_kept(request):
+    """Stop the ranks that graders have handed on before the first test of another module."""
+    if not kept.hands_on(request.path):
+        kept.end()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Mark each test before pytest selects by ``-m``; then let workers begin with the files that take longest."""
@@ -52,6 +60,8 @@ def pytest_collection_modifyitems(items):
         takes = collections.Counter()
         for item in items:
             takes[item.path] += seconds(*known(item))
+        graders = [path for path in takes if kept.hands_on(path)]  # one after another, for they hand on their ranks
+        takes.update(dict.fromkeys(graders, 15.0))
         items.sort(key=lambda item: -takes[item.path])  # the tests of a file stay together and in their order
     return result
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+import kept
 import psutil
 import pytest
 
@@ -64,6 +65,7 @@ class Notebook:
 @contextlib.contextmanager
 def started(notebook: Notebook, call: str) -> Iterator[Notebook]:
     """A notebook in which ``world = call`` has come up; its ranks are stopped afterwards."""
+    kept.end()
     shown = notebook.run(f"world = {call}")
     assert shown.error is None, shown.error
     yield notebook

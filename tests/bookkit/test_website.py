@@ -3,7 +3,7 @@
 from bs4 import BeautifulSoup
 from PIL import Image
 
-from bookkit.website import bundle, finish, frame, pages, search, stylesheets
+from bookkit.website import bundle, finish, frame, lighter, pages, search, stylesheets
 
 ARTICLE = """<article class="bd-article"><section id="hangs"><h1>Hangs<a class="headerlink" href="#hangs">#</a></h1>
 <p>It is two in the morning.</p><nav>Menu</nav>
@@ -201,3 +201,28 @@ def test_minutes_ranks_and_needs_become_slim_lines_and_other_tables_stay():
     assert mended.soup.select_one("dl.rl-facts + p.rl-how")
     assert mended.soup.select_one("meta[name=description]")["content"] == "A third of each step."
     assert len(mended.soup.select("table")) == 1
+
+
+def test_elements_that_change_nothing_are_taken_out_and_those_that_do_stay():
+    def lightened(text):
+        soup = BeautifulSoup(text, "html.parser")
+        lighter.lighten(soup)
+        return str(soup)
+
+    def code(*words):
+        return f'<code class="docutils literal">{" ".join(words)}</code>'
+
+    def kept(word):
+        return f'<span class="pre">{word}</span>'
+
+    words = ["dist.all_reduce(x,", "op=SUM)", "--nproc-per-node=2", "logs/rank0.txt", "a|b", "cat…"]
+    assert lightened(code(*map(kept, words))) == code(*words[:2], *map(kept, words[2:]))
+    assert lightened("<pre><span></span>x = 1\n</pre>") == "<pre>x = 1\n</pre>"
+    assert lightened('<pre><span class="k">for</span></pre>') == '<pre><span class="k">for</span></pre>'
+    assert lightened('<ul class="simple">\n<li><p>one</p></li>\n</ul>') == '<ul class="simple">\n<li>one</li>\n</ul>'
+    for whole in ('<ul class="simple"><li><p>two</p><p>three</p></li></ul>', "<ol><li><p>four</p></li></ol>"):
+        assert lightened(whole) == whole
+    contents = '<nav class="page-toc"><ul><li><a>group</a>{}</li></ul></nav>'
+    entries = "<ul><li><a>entry</a></li></ul>"
+    assert lightened(contents.format(entries)) == contents.format(entries)
+    assert lightened('<p class="rl-find"></p>' + contents.format(entries)).endswith(contents.format(""))

@@ -51,7 +51,8 @@ def job(fault):
 
     model = network()
     if fault == "weights not loaded":
-        model.load_state_dict(DDP(network()).state_dict(), strict=False)
+        saved = {name: weight + 1 for name, weight in DDP(network()).state_dict().items()}
+        model.load_state_dict(saved, strict=False)
     model[0].requires_grad_(fault != "unfrozen late")
     ddp = DDP(model)
     model.requires_grad_(True)

@@ -24,7 +24,7 @@ def fingerprint(thing):
     """Sixteen characters for a value: all bits of a tensor or an array, so NaN equals NaN; of other things the repr."""
     bits = b""
     if isinstance(thing, torch.Tensor):
-        bits = thing.detach().cpu().flatten().view(torch.uint8).numpy().tobytes()
+        bits = thing.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes()
         thing = thing.dtype, thing.shape
     elif isinstance(thing, numpy.ndarray) and not thing.dtype.hasobject:
         bits, thing = thing.tobytes(), (thing.dtype, thing.shape)
@@ -48,7 +48,7 @@ def alike(named):
 
 def seen_twice(rows):
     """Rows that the job has read more than once, with the number of times."""
-    counts = Counter(row for of_rank in from_all(list(rows)) for row in of_rank)
+    counts = Counter(row for of_rank in from_all(rows.tolist() if torch.is_tensor(rows) else list(rows)) for row in of_rank)
     return {row: count for row, count in sorted(counts.items()) if count > 1}
 
 

@@ -8,7 +8,7 @@ import re
 import sys
 from pathlib import Path
 
-ARROWS = 10**7  # more than a trace has; Perfetto wants whole numbers
+ARROWS = 2**32  # more than a trace has; Perfetto wants whole numbers
 
 
 def merge(paths):

@@ -60,7 +60,7 @@ def step(model, batches, optimizer, slow=0):
 
 
 def record(path, model, data, slow=0, **options):
-    """Make five steps, and write a trace of the last three."""
+    """Make five steps under a schedule, and write a trace."""
 
     def save(recorder):
         recorder.export_chrome_trace(path)

@@ -1,6 +1,6 @@
 """A script that used nn.DataParallel, moved to DDP. The chapter *data-parallel-and-the-gil* runs it under torchrun.
 
-torchrun --standalone --nproc-per-node=2 from_data_parallel.py
+OLD=old.pt NEW=new.pt torchrun --standalone --nproc-per-node=2 from_data_parallel.py
 """
 
 import os

@@ -122,23 +122,23 @@ router = torch.nn.Linear(32, size).to(device)
 experts = [torch.nn.Linear(32, 32).to(device) for _ in range(size)]
 part = x.chunk(size)[rank].clone().requires_grad_()
 mixture(part, router, experts[rank]).square().sum().backward()
-gradient = experts[rank].weight.grad.clone()  # of the tokens of all ranks: not averaged
+own, shared = experts[rank].weight.grad.clone(), router.weight.grad.clone()
+dist.all_reduce(shared)  # all ranks have the router; the expert has had the tokens of all ranks, so it needs no sum
+router.zero_grad()
+experts[rank].zero_grad(set_to_none=False)  # an expert that no token chooses has zeros
+x.requires_grad_()
 weight, chosen = router(x).softmax(-1).max(-1)
-experts[rank].zero_grad()
-ours = chosen == rank
-(experts[rank](x[ours]) * weight[ours, None]).square().sum().backward()
-close.append(torch.allclose(gradient, experts[rank].weight.grad, rtol=1e-3, atol=1e-4))
-again = x.chunk(size)[rank].clone().requires_grad_()
-weight, chosen = router(again).softmax(-1).max(-1)
-visited = torch.stack([experts[number](token) for number, token in zip(chosen.tolist(), again, strict=True)])
+visited = torch.stack([experts[number](token) for number, token in zip(chosen.tolist(), x, strict=True)])
 (visited * weight[:, None]).square().sum().backward()
-close.append(torch.allclose(part.grad, again.grad, rtol=1e-3, atol=1e-4))
+pairs = [(own, experts[rank].weight.grad), (shared, router.weight.grad), (part.grad, x.grad.chunk(size)[rank])]
+close += [torch.allclose(one, other, rtol=1e-3, atol=1e-4) for one, other in pairs]
 
 alike = torch.tensor(close, dtype=torch.int32, device=device)
 dist.all_reduce(alike, dist.ReduceOp.MIN)
 if rank == 0:
     print(f"gradients of the ring as in one process: {bool(alike[0])}")
     print(f"gradients of the experts as in one process: {bool(alike[1])}")
-    print(f"gradients of the tokens as in one process: {bool(alike[2])}")
+    print(f"gradients of the router as in one process: {bool(alike[2])}")
+    print(f"gradients of the tokens as in one process: {bool(alike[3])}")
 dist.destroy_process_group()
 raise SystemExit(not alike.all())

@@ -40,7 +40,10 @@ else:  # rank 0 alone makes the whole model, once, and sends each rank its part
     states.set_model_state_dict(model, network().state_dict() if rank == 0 else {}, options=options)
     begin = 0
 
-rows, goals = (part[rank::world_size].to(device) for part in batch())
+rows, goals = batch()
+if len(rows) % world_size:  # the mean of the ranks' means would weigh some rows more
+    raise SystemExit(f"{len(rows)} rows do not divide among {world_size} ranks.")
+rows, goals = (part[rank::world_size].to(device) for part in (rows, goals))
 for _ in range(begin, steps):
     loss = (model(rows) - goals).square().mean()
     optimizer.zero_grad()

@@ -17,6 +17,7 @@ device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
 dist.init_process_group("nccl" if on_gpu else "gloo")
+dist.barrier()  # all ranks together, before the first pair talks
 rank, ranks = dist.get_rank(), dist.get_world_size()
 
 schedule_class = get_schedule_class(sys.argv[1])

@@ -5,7 +5,7 @@ from functools import partial
 
 from bookkit.beside import beside
 from bookkit.progress import progress
-from bookkit.website import bundle, figures, frame, search
+from bookkit.website import bundle, figures, frame, lighter, search
 from bookkit.website import pages as built
 
 
@@ -53,6 +53,7 @@ def _finish(html, store, numbered):
     sections = [] if number is None else list(search.records(page.article, number))
     title = page.title  # the first heading, as its author wrote it
     frame.mend(page)
+    lighter.lighten(page.soup)
     figures.twin(html, page, store)
     needs = bundle.needs(page)
     page.write()
