@@ -1,4 +1,4 @@
-"""Elements that change nothing a reader sees, taken out: the longest page has half as many, and a phone is done sooner."""
+"""Elements that change nothing a reader sees, taken out: the longest page is left with half as many."""
 
 import re
 
