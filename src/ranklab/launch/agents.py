@@ -22,6 +22,7 @@ from .ranklogs import Log
 WARDEN = (sys.executable, "-P", str(Path(__file__).with_name("warden.py")))
 TORCHRUN = (sys.executable, "-P", "-m")
 QUICK = str(Path(__file__).with_name("quick"))
+COPIES = (sys.executable, "-u", str(Path(QUICK, "copies.py")))
 STOP = 5.0
 # What torchrun's agent logs (torch/distributed/elastic/agent/server/api.py, torch 2.13): _initialize_workers and
 # _rendezvous. Static rendezvous says which ranks a node gets; c10d decides it when the nodes meet.
@@ -59,7 +60,8 @@ class Agent:
         self.stopped = False
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
-        torchrun = [*TORCHRUN, launch.module, *options, *launch.program()]
+        start = [*TORCHRUN, launch.module] if launch.fresh else [*COPIES, launch.module, launch.script]
+        torchrun = [*start, *options, *launch.program()]
         popen = subprocess.Popen if host is None else host.popen
         with self.log.path.open("wb") as stderr, open(self.folder / "torchrun.stdout", "wb") as stdout:
             self.process = popen(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,7 @@ class Launch:
         launcher: "torchrun", or the module of an older launcher.
         names: what the nodes are called, one per node; empty on one machine.
         address: where node 0 is.
+        fresh: whether each rank is a Python of its own from its first line, and no copy of one that imported torch.
     """
 
     script: str
@@ -58,6 +60,7 @@ class Launch:
     launcher: str = TORCHRUN
     names: tuple[str, ...] = ()
     address: str = LOOPBACK_ADDRESS
+    fresh: bool = True
 
     @property
     def size(self) -> int:
@@ -119,6 +122,7 @@ def read_launch(
     flags: Mapping[str, object],
     launcher: str = TORCHRUN,
     address: str | None = None,
+    fresh: bool = False,
 ) -> Launch:
     """Turn what a reader passed to ``ranklab.torchrun`` into a launch.
 
@@ -155,6 +159,7 @@ def read_launch(
         flags=tuple(_flags(flags)),
         launcher=launcher,
         names=tuple(str(getattr(host, "name", f"node {node}")) for node, host in enumerate(hosts or ())),
+        fresh=fresh or sys.platform != "linux",
         address=address or (str(getattr(hosts[0], "name", LOOPBACK_ADDRESS)) if hosts else LOOPBACK_ADDRESS),
     )
 

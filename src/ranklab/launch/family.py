@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 
 import psutil
+
+from ..system.deadman import HOME
 
 # torchrun says by it that it serves the store in which ranks meet; whoever inherits it serves none and waits for one.
 SERVED = ("TORCHELASTIC_USE_AGENT_STORE", "True")
@@ -41,7 +45,7 @@ def strays(pids: Iterable[int]) -> dict[int, int]:
         try:
             process = psutil.Process(pid)
             if _is_rank(process) and not _has_met(process):
-                found[int(process.environ()["RANK"])] = sum(map(_is_stray, process.children(recursive=True)))
+                found[int(_environment(process)["RANK"])] = sum(map(_is_stray, process.children(recursive=True)))
         except (psutil.Error, KeyError, ValueError):  # it has just ended, or is none of torchrun's
             continue
     return {rank: found[rank] for rank in sorted(found) if found[rank]}
@@ -49,7 +53,22 @@ def strays(pids: Iterable[int]) -> dict[int, int]:
 
 def _expects_a_store(process: psutil.Process) -> bool:
     name, value = SERVED
-    return process.environ().get(name) == value
+    return _environment(process).get(name) == value
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    """Return a process's variables; of a fork, which the system lists with those of the process that was started.
+
+    What torchrun gave to a rank that is a copy stands in a file (launch/quick/copies.py); others' forks have what their
+    parents have.
+    """
+    environment, parent = process.environ(), process.parent()
+    note = Path(environment.get(HOME, ""), f"rank-{process.pid}.json")
+    if HOME in environment and note.exists():
+        return environment | json.loads(note.read_text())
+    if parent is not None and process.cmdline() == parent.cmdline() and environment == parent.environ():
+        return _environment(parent)
+    return environment
 
 
 def _is_rank(process: psutil.Process) -> bool:
@@ -59,7 +78,7 @@ def _is_rank(process: psutil.Process) -> bool:
 
 def _has_met(rank: psutil.Process) -> bool:
     """Say whether a rank is connected to the store of its torchrun, as one in a process group is."""
-    port = int(rank.environ()["MASTER_PORT"])
+    port = int(_environment(rank)["MASTER_PORT"])
     return any(each.raddr and each.raddr.port == port for each in rank.net_connections("tcp"))
 
 

@@ -41,14 +41,17 @@ def torchrun(
     backend: str | None = None,
     env: Mapping[str, object] | None = None,
     show: bool = True,
+    fresh: bool = False,
     **flags: object,
 ) -> Run:
     """Run a program under torchrun and show what each rank printed, in rank order.
 
     What you would type on each node is shown first. What really runs has two options more, ``--redirects`` and
     ``--log-dir``, so that each rank writes to files of its own, and an environment in which torchrun says more and
-    Python's garbage collector rests while torch is imported (``launch/quick/sitecustomize.py``). What the choice of a
-    backend adds to the ranks' environment is said in a sentence below the commands.
+    Python's garbage collector rests while torch is imported (``launch/quick/sitecustomize.py``). On Linux torch is
+    imported once a launch, and each rank is a copy of the process that did it (``launch/quick/copies.py``): torchrun
+    meets, watches and ends its ranks as always, but a rank begins at once. What the choice of a backend adds to the
+    ranks' environment is said in a sentence below the commands.
 
     Args:
         script: the program; its path counts from the notebook's folder.
@@ -67,6 +70,9 @@ def torchrun(
             there are fewer than ranks, and otherwise what torchrun shows them.
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
+        fresh: whether each rank is a new Python that imports torch itself, as in a terminal: to time a start, say. A
+            program that may set variables before it imports torch always gets that; copies have Python's seed of
+            hashes in common.
         flags: further options of torchrun: ``max_restarts=3`` is ``--max-restarts=3``, ``standalone=True`` is
             ``--standalone``.
 
@@ -80,7 +86,7 @@ def torchrun(
 
     Used in the chapter *from-spawn-to-torchrun*.
     """
-    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher, address)
+    launch = read_launch(script, arguments, nproc_per_node, rdzv, hosts, flags, launcher, address, fresh)
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or timeout <= 0:
         raise WorldError(f"timeout is a number of seconds greater than 0, not {timeout!r}.")
     devices = choose_launch_devices(launch, hosts, backend, env or {})

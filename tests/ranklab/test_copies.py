@@ -1,0 +1,196 @@
+"""Ranks of a launch that are copies of a process that has imported torch: what a program finds is what Python gives."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from launches import program
+
+import ranklab
+from ranklab.launch import agents
+from ranklab.launch.quick import copies
+from ranklab.launch.quick.copies import may_copy
+from ranklab.system.deadman import HOME
+
+COPIED = sys.platform == "linux"
+FACTS = """
+import json, os, signal, sys
+import torch
+
+class Mine:
+    pass
+
+streams = [(s.encoding, s.errors, s.line_buffering, s.write_through) for s in (sys.stdout, sys.stderr)]
+signals = [str(signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)]
+alone = sys.modules["__main__"] is sys.modules[Mine.__module__]
+leads, threads = os.getsid(0) == os.getpid(), torch.get_num_threads()
+opened = [os.readlink("/proc/self/fd/0"), sorted(map(int, os.listdir("/proc/self/fd")))[:-1]]
+told = [sys.argv, sys.path, __name__, __file__, __spec__, __package__, alone, os.getcwd(), dict(os.environ)]
+print(json.dumps([*told, leads, threads, streams, signals, opened]))
+"""
+HOWS = [
+    "def fail(x):\n    return 1 / x\nfail(0)",
+    "raise SystemExit(3)",
+    "import sys; sys.exit('in words')",
+    "raise KeyboardInterrupt",
+    "import atexit; atexit.register(print, 'the end'); print('begins')",
+    "import os; os.kill(os.getpid(), 9)",
+    "import threading, time; threading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()",
+]
+DRAWN = """
+import random, os
+import torch, numpy
+print(random.random(), numpy.random.rand(), torch.rand(1).item(), torch.initial_seed())
+"""
+SPAWNS = """
+import multiprocessing
+
+def double(x):
+    return 2 * x
+
+if __name__ == "__main__":
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        print(pool.map(double, [21]))
+"""
+RESTARTS = """
+import os, sys
+import torch
+print("torch._dynamo" in sys.modules, os.environ["TORCHELASTIC_RESTART_COUNT"])
+torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.1).step()
+if os.environ["TORCHELASTIC_RESTART_COUNT"] == "0":
+    raise SystemExit(1)
+"""
+LATE = """
+import os, sys
+print("torch" in sys.modules)
+os.environ["TORCH_SHOW_CPP_STACKTRACES"] = "1"
+import torch
+"""
+
+
+DRIVER = """
+import json, os, subprocess, sys
+from types import SimpleNamespace
+from ranklab.launch.quick import copies
+os.environ["OMP_NUM_THREADS"] = "2"
+import torch
+del sys.path[0]
+copies.ctypes.CDLL(None).prctl(copies.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+nursery = copies.Nursery("")
+
+def ends(start, path):
+    with open(path + ".out", "w+") as out, open(path + ".err", "w+") as err:
+        status = start((sys.executable, "-u", path, "--word"), out, err).wait(300)
+        out.seek(0), err.seek(0)
+        return [status, out.read(), err.read()]
+
+def python(args, out, err):
+    return subprocess.Popen(args, stdout=out, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
+
+def copy(args, out, err):
+    rank = nursery.start(SimpleNamespace(_stdout=out, _stderr=err), args, dict(os.environ))
+    assert rank is not None
+    return rank
+
+for path in sys.argv[1:]:
+    print(json.dumps([ends(python, path), ends(copy, path)]))
+"""
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """How each program ends under Python and as a copy: its status, what it printed, and what it said of an error."""
+    if not COPIED:
+        pytest.skip("ranks are copied on Linux only")
+    folder = tmp_path_factory.mktemp("programs")
+    paths = [program(folder, text, f"{number}.py") for number, text in enumerate([FACTS, DRAWN, SPAWNS, *HOWS])]
+    command = [sys.executable, program(folder, DRIVER, "driver.py"), *paths]
+    run = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
+    assert run.returncode == 0, run.stderr
+    return dict(zip([FACTS, DRAWN, SPAWNS, *HOWS], map(json.loads, run.stdout.splitlines()), strict=True))
+
+
+def launch(path, **options):
+    return ranklab.torchrun(path, show=False, timeout=600, **options)
+
+
+def test_a_program_finds_what_python_would_give_it(told):
+    (status, fresh, _), (same, copy, _) = told[FACTS]
+    assert (status, same) == (0, 0) and json.loads(copy) == json.loads(fresh)
+
+
+@pytest.mark.parametrize("how", HOWS)
+def test_a_program_ends_as_under_python(told, how):
+    fresh, copy = told[how]
+    assert copy == fresh
+
+
+def test_a_copy_draws_numbers_of_its_own(told):
+    (_, fresh, _), (status, copy, _) = told[DRAWN]
+    both = fresh.split() + copy.split()
+    assert status == 0 and len(both) == 8 == len(set(both))
+
+
+def test_a_copy_may_spawn(told):
+    assert told[SPAWNS][1] == [0, "[42]\n", ""]
+
+
+def test_two_copies_draw_different_numbers_and_have_one_parent_that_ends_with_them(tmp_path):
+    text = DRAWN + "print(os.getpid(), os.getppid())"
+    one, other = (output.split() for output in launch(program(tmp_path, text), nproc_per_node=2).outputs)
+    assert one[-1] == other[-1] and len({*one, *other}) == len(one) + len(other) - 1
+    for pid in (one[-2], *other[-2:]):
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(pid), 0)
+
+
+@pytest.mark.skipif(not COPIED, reason="ranks are copied on Linux only")
+def test_what_an_optimizer_needs_is_imported_once_also_for_a_restart(tmp_path):
+    run = launch(program(tmp_path, RESTARTS), max_restarts=1)
+    assert run.attempts == [["True 0\n"], ["True 1\n"]] and run.failure is None
+
+
+def test_a_fresh_rank_imports_torch_itself(tmp_path):
+    path = program(tmp_path, "import sys; print('torch' in sys.modules)\nimport torch")
+    assert launch(path, fresh=True).outputs == ["False\n"]
+    assert launch(path).outputs == [f"{COPIED}\n"]
+
+
+def test_a_program_that_sets_variables_before_it_imports_torch_is_fresh(tmp_path):
+    assert launch(program(tmp_path, LATE)).outputs == ["False\n"]
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("import os, torch\nos.environ['A'] = 'b'", True),
+        ("import os\nos.environ['A'] = 'b'\nimport torch", False),
+        ("from os import environ\nimport torch", False),
+        ("import os\nos.putenv('A', 'b')\nfrom torch import nn", False),
+        ("import os\nrank = int(os.environ['RANK'])\nimport torch", False),  # it only reads, but who knows
+        ("'''os.environ'''\nimport time\nfrom torch.nn import Linear", False),
+        ("'''Words.'''\nimport time\nfrom torch.nn import Linear", True),
+        ("import settings\nimport torch", False),
+        ("from settings import size\nimport torch", False),
+        ("import torch\nimport settings", True),
+        ("from package.part import size\nimport torch", False),
+        ("print('no torch')", True),
+        ("def", False),
+        ("", True),
+    ],
+)
+def test_what_may_be_copied(tmp_path, text, may):
+    (tmp_path / "settings.py").touch()
+    (tmp_path / "package").mkdir()
+    assert may_copy(Path(program(tmp_path, text))) is may
+
+
+def test_a_program_that_cannot_be_read_is_left_to_python(tmp_path):
+    assert not may_copy(tmp_path / "missing.py")
+
+
+def test_the_folder_of_the_launch_is_the_one_that_the_doctor_looks_for():
+    assert copies.HOME == HOME and agents.QUICK == copies.HERE
