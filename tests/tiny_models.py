@@ -6,8 +6,6 @@ The programs import it too: :func:`launched` puts it and the chapter's scripts o
 import contextlib
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import torch
@@ -119,13 +117,15 @@ def tell(told):
 
 def launched(folder, program, ranks, seconds):
     """Run a program under torchrun and return what each rank told."""
+    import ranklab  # here, for ranks import this file too
+
     (folder / "compare.py").write_text(program)
     path = os.pathsep.join([str(SCRIPTS), str(Path(__file__).parent)])
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}", "compare.py"]
-    run = subprocess.run(
-        command, cwd=folder, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, timeout=seconds
-    )
-    assert run.returncode == 0, run.stderr
+    with contextlib.chdir(folder):
+        run = ranklab.torchrun(
+            "compare.py", nproc_per_node=ranks, timeout=seconds, env={"PYTHONPATH": path}, show=False
+        )
+    assert run.failure is None, run.errors
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(ranks)]
 
 

@@ -11,31 +11,37 @@ from launches import program
 
 import ranklab
 from ranklab.launch import agents
+from ranklab.launch.copied import LATER, imports_later, may_copy
 from ranklab.launch.quick import copies
-from ranklab.launch.quick.copies import may_copy
 from ranklab.system.deadman import HOME
 
 COPIED = sys.platform == "linux"
 FACTS = """
-import json, os, signal, sys
+import json, os, signal, sys, traceback
 import torch
 
 class Mine:
     pass
 
+loader, frames = [type(__loader__).__name__, __annotations__], len(traceback.extract_stack())
 streams = [(s.encoding, s.errors, s.line_buffering, s.write_through) for s in (sys.stdout, sys.stderr)]
 signals = [str(signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)]
 alone = sys.modules["__main__"] is sys.modules[Mine.__module__]
 leads, threads = os.getsid(0) == os.getpid(), torch.get_num_threads()
+cpus = sorted(os.sched_getaffinity(0))
 opened = [os.readlink("/proc/self/fd/0"), sorted(map(int, os.listdir("/proc/self/fd")))[:-1]]
 told = [sys.argv, sys.path, __name__, __file__, __spec__, __package__, alone, os.getcwd(), dict(os.environ)]
-print(json.dumps([*told, leads, threads, streams, signals, opened]))
+print(json.dumps([*told, loader, sys.orig_argv, cpus, leads, threads, streams, signals, opened]))
 """
 HOWS = [
     "def fail(x):\n    return 1 / x\nfail(0)",
     "raise SystemExit(3)",
     "import sys; sys.exit('in words')",
-    "raise KeyboardInterrupt",
+    "import atexit; atexit.register(print, 'the end'); raise KeyboardInterrupt",
+    "import sys; sys.stderr = None; raise OSError(28, 'no space')",
+    "try:\n    1 / 0\nexcept ZeroDivisionError:\n    raise ExceptionGroup('two', [ValueError(1), KeyError('k')])",
+    "import atexit, sys; atexit.register(lambda: print(sys.last_value, sys.last_traceback.tb_lineno)); [][1]",
+    "def",
     "import atexit; atexit.register(print, 'the end'); print('begins')",
     "import os; os.kill(os.getpid(), 9)",
     "import threading, time; threading.Thread(target=lambda: (time.sleep(0.2), print('late'))).start()",
@@ -55,6 +61,7 @@ if __name__ == "__main__":
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         print(pool.map(double, [21]))
 """
+HOOKED = "import sys\ndef hook(*_): raise OSError(28, 'no space')\nsys.excepthook = hook\nraise ValueError"
 RESTARTS = """
 import os, sys
 import torch
@@ -78,8 +85,15 @@ from ranklab.launch.quick import copies
 os.environ["OMP_NUM_THREADS"] = "2"
 import torch
 del sys.path[0]
-copies.ctypes.CDLL(None).prctl(copies.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-nursery = copies.Nursery("")
+try:
+    nursery = copies.Nursery("")
+except copies.Born as born:
+    asked = born.args
+else:
+    asked = ()
+if asked:
+    copies.become(*asked)
+    raise SystemExit
 
 def ends(start, path):
     with open(path + ".out", "w+") as out, open(path + ".err", "w+") as err:
@@ -106,11 +120,11 @@ def told(tmp_path_factory):
     if not COPIED:
         pytest.skip("ranks are copied on Linux only")
     folder = tmp_path_factory.mktemp("programs")
-    paths = [program(folder, text, f"{number}.py") for number, text in enumerate([FACTS, DRAWN, SPAWNS, *HOWS])]
+    paths = [program(folder, text, f"{number}.py") for number, text in enumerate([FACTS, DRAWN, SPAWNS, HOOKED, *HOWS])]
     command = [sys.executable, program(folder, DRIVER, "driver.py"), *paths]
     run = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=600)
     assert run.returncode == 0, run.stderr
-    return dict(zip([FACTS, DRAWN, SPAWNS, *HOWS], map(json.loads, run.stdout.splitlines()), strict=True))
+    return dict(zip([FACTS, DRAWN, SPAWNS, HOOKED, *HOWS], map(json.loads, run.stdout.splitlines()), strict=True))
 
 
 def launch(path, **options):
@@ -126,6 +140,12 @@ def test_a_program_finds_what_python_would_give_it(told):
 def test_a_program_ends_as_under_python(told, how):
     fresh, copy = told[how]
     assert copy == fresh
+
+
+def test_a_hook_that_fails_is_told_with_what_it_should_have_shown(told):
+    status, _, said = told[HOOKED][1]
+    assert status == 1 == told[HOOKED][0][0]
+    assert "Error in sys.excepthook:" in said and "no space" in said and "Original exception was:" in said
 
 
 def test_a_copy_draws_numbers_of_its_own(told):
@@ -174,6 +194,14 @@ def test_a_program_that_sets_variables_before_it_imports_torch_is_fresh(tmp_path
         ("'''os.environ'''\nimport time\nfrom torch.nn import Linear", False),
         ("'''Words.'''\nimport time\nfrom torch.nn import Linear", True),
         ("import settings\nimport torch", False),
+        ("import settings, torch", False),
+        ("import torch, settings", True),
+        ("try:\n    import settings\nexcept ImportError:\n    pass\nimport torch", False),
+        ("def main():\n    import torch\n    import settings", False),
+        ("def main():\n    import torch", True),
+        ("import importlib\nimportlib.import_module('settings')\nimport torch", False),
+        ("from dotenv import load_dotenv\nload_dotenv()\nimport torch", False),
+        (f"x = {' + '.join('1' * 4000)}\nimport torch", False),  # too deep for ast, and not for Python
         ("from settings import size\nimport torch", False),
         ("import torch\nimport settings", True),
         ("from package.part import size\nimport torch", False),
@@ -186,6 +214,33 @@ def test_what_may_be_copied(tmp_path, text, may):
     (tmp_path / "settings.py").touch()
     (tmp_path / "package").mkdir()
     assert may_copy(Path(program(tmp_path, text))) is may
+
+
+def test_a_module_of_pythons_own_name_beside_the_program_is_found_first_by_python_alone(tmp_path):
+    (tmp_path / "profile.py").touch()
+    assert not may_copy(Path(program(tmp_path, "import torch")))
+    assert may_copy(Path(program(tmp_path, "import torch", "profile.py")))  # it does not import itself
+
+
+def test_what_is_beside_a_program_is_beside_the_file_that_a_link_leads_to(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "settings.py").touch()
+    path = program(tmp_path / "there", "import settings\nimport torch")
+    (tmp_path / "link.py").symlink_to(path)
+    assert not may_copy(tmp_path / "link.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "later"),
+    [
+        ("torch.optim.SGD", LATER),
+        ("from torch.nn.parallel import DistributedDataParallel as DDP", LATER),
+        ("print(1)", ""),
+        ("os.environ['TORCH_COMPILE_DISABLE'] = '1'; torch.compile(f)", ""),
+    ],
+)
+def test_what_ranks_import_later(tmp_path, text, later):
+    assert imports_later(Path(program(tmp_path, text))) == later
 
 
 def test_a_program_that_cannot_be_read_is_left_to_python(tmp_path):

@@ -1,14 +1,15 @@
 """The runner of the chapter *pipelines*: one code in chapter and file, the uncut model's gradients, its peaks."""
 
 import ast
+import contextlib
 import json
-import subprocess
-import sys
 from importlib import import_module
 from itertools import product
 from pathlib import Path
 
 import pytest
+
+import ranklab
 
 CHAPTER = Path(__file__).parents[2] / "book" / "model-parallel" / "pipelines.ipynb"
 FILE = CHAPTER.parent / "scripts" / "pipeline.py"
@@ -95,9 +96,9 @@ def told(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pipeline")
     (folder / "compare.py").write_text(PROGRAM)
     (folder / "pipeline.py").write_text(FILE.read_text())
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=4", "compare.py"]
-    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
-    assert run.returncode == 0, run.stderr
+    with contextlib.chdir(folder):
+        run = ranklab.torchrun("compare.py", nproc_per_node=4, timeout=240, show=False)
+    assert run.failure is None, run.errors
     return [json.loads((folder / f"told-{rank}.json").read_text()) for rank in range(4)]
 
 

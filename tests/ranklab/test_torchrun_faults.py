@@ -66,6 +66,13 @@ def test_a_killed_rank_is_named_with_its_signal(tmp_path):
     assert "ended because rank 1 had failed" in Panel(run._outcome).text()
 
 
+def test_a_rank_that_was_ended_while_it_wrote_its_error_file_is_told(tmp_path):
+    text = "import os\nopen(os.environ['TORCHELASTIC_ERROR_FILE'], 'w').close()\nraise SystemExit(1)"
+    run = ranklab.torchrun(program(tmp_path, text), max_restarts=1, show=False, timeout=600)
+    assert "a rank was ended while it wrote its error file" in str(run.failure)
+    assert len(run.attempts) == 1  # it is torchrun that fails
+
+
 def test_an_exit_status_is_told(tmp_path):
     run, _ = launch(program(tmp_path, "import sys; sys.exit(3)"))
     assert str(run.failure) == "rank 0 ended with exit status 3."

@@ -27,6 +27,7 @@ class Killed(Trainer):
             dist.barrier()  # rank 0 has written its line
             if self.rank == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
+            signal.pause()  # until torchrun ends rank 0: a footnote of the chapter says what could happen otherwise
 
 
 if __name__ == "__main__":

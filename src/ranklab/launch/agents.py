@@ -16,6 +16,7 @@ from ..system.backends import interfaces
 from ..system.deadman import HOME, OWNER
 from ..system.pipes import piped
 from .commandline import Launch
+from .copied import imports_later, may_copy
 from .ranklogs import Log
 
 # -P and not -I: psutil may be one that PYTHONPATH leads to, or of the user alone.
@@ -60,7 +61,9 @@ class Agent:
         self.stopped = False
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
-        start = [*TORCHRUN, launch.module] if launch.fresh else [*COPIES, launch.module, launch.script]
+        start = [*TORCHRUN, launch.module]
+        if not launch.fresh and may_copy(script := Path(launch.script)):
+            start = [*COPIES, launch.module, imports_later(script)]
         torchrun = [*start, *options, *launch.program()]
         popen = subprocess.Popen if host is None else host.popen
         with self.log.path.open("wb") as stderr, open(self.folder / "torchrun.stdout", "wb") as stdout:

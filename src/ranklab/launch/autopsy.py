@@ -30,6 +30,8 @@ ENTRY_TIME = re.compile(r"^(\s+(?:time|host)\s+: ).*$", re.MULTILINE)
 ENTRY_PROCESS = re.compile(r"(\bpid: |\bPID )\d+")
 PATH = re.compile(r'(?<=[ "])/\S*/(?=[^/\s"]+)')
 REFUSED = re.compile(r"^\S+: error: (.+)$", re.MULTILINE)
+# ProcessFailure.__post_init__ in torch/distributed/elastic/multiprocessing/errors, torch 2.13.
+UNREADABLE = "Failed to parse reply file"
 RUNNING = "still running"
 LOG_LINE = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S+\] ?", re.MULTILINE)
 
@@ -163,6 +165,11 @@ def _why_failed(agent: Agent) -> str:
         return f"torchrun{where} was killed by signal {-code}; {ended}."
     if refused := REFUSED.findall(said):
         return f"torchrun{where} refuses the command: {refused[-1]}"
+    if UNREADABLE in said:
+        return (
+            f"torchrun{where} failed, for a rank was ended while it wrote its error file, and torchrun fails where "
+            "such a file is half written. Start the program again."
+        )
     raised = pytraceback.find(LOG_LINE.sub("", said))
     return f"torchrun{where} failed: {raised.error.splitlines()[0] if raised else f'exit status {code}'}"
 

@@ -74,6 +74,20 @@ GROUP = Group(
             see=BREAKS,
         ),
         Message(
+            "Failed to parse reply file",
+            "A rank has failed, and torchrun cannot read the error file that `@record` made there. torchrun 2.13 then "
+            "ends with `JSONDecodeError`: it prints no report and starts nothing anew, whatever `--max-restarts` says.",
+            (
+                "Two ranks failed at almost the same time, and torchrun ended the second while it wrote its file.",
+                "The disk is full, so the file is empty.",
+            ),
+            "Start the job again from its last checkpoint. Where it happens often, leave `@record` out: without an "
+            "error file torchrun starts anew.",
+            "Failed to parse reply file: …",
+            by="starting.half_written",
+            see="capstone/mingpt#A rank is killed",
+        ),
+        Message(
             "failed (exitcode: -11)",
             "The process was ended by signal 11, SIGSEGV: native code has used memory that is not its own.",
             (

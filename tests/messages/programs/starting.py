@@ -41,6 +41,12 @@ def killed(rank):
 
 
 @stage.program()
+def half_written(rank):
+    script = "import os\nopen(os.environ['TORCHELASTIC_ERROR_FILE'], 'w').close()\nraise SystemExit(1)"
+    torchrun(script, "--standalone", "train.py")
+
+
+@stage.program()
 def segfault(rank):
     torchrun("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "--standalone", "train.py")
 

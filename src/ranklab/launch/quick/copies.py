@@ -1,26 +1,25 @@
 """torchrun whose ranks begin as copies of a process that has imported torch already.
 
-``python -u copies.py MODULE PROGRAM …`` is ``python -m MODULE …``, the module of torchrun or of an older launcher, and
+``python -u copies.py MODULE LATER …`` is ``python -m MODULE …``, the module of torchrun or of an older launcher, and
 what torchrun does remains torchrun's: it meets, sets each rank's environment, watches the ranks and ends them. Only the
 start of a rank is another one. torchrun starts ``python -u PROGRAM …``, and each such Python imports torch. Here one
 process imports torch, once a launch, and a rank is a fork of it that runs the program as Python would: with its own
 session, environment, ``sys.argv``, ``sys.path``, ``__main__`` and random numbers, and as a child of torchrun.
 
-Whatever asks for another start gets torchrun's own: another interpreter, a module, a program that may change its
-environment before it imports torch. It imports torch and nothing of ranklab. Linux only, where a process can adopt the
-children of its children (PR_SET_CHILD_SUBREAPER).
+Whatever asks for another start gets torchrun's own: another interpreter, say, or a module. Which programs would notice
+that torch has been imported before them is decided in the notebook (:mod:`ranklab.launch.copied`). This file imports
+torch and nothing of ranklab. Linux only, where a process can adopt the children of its children.
 """
 
-import ast
 import builtins
 import contextlib
 import ctypes
 import gc
 import importlib
+import importlib.machinery
 import json
 import os
 import runpy
-import signal
 import socket
 import struct
 import subprocess
@@ -29,15 +28,12 @@ import time
 import types
 from pathlib import Path
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+HERE = os.path.dirname(os.path.realpath(__file__))
 HOME = "RANKLAB_HOME"  # the launch's private folder, as in system/deadman.py
-THREADS = "OMP_NUM_THREADS"
+THREADS, PROCESSES = "OMP_NUM_THREADS", "--nproc-per-node="
 PR_SET_CHILD_SUBREAPER = 36
-LENGTH = struct.Struct("!I")
-PID = struct.Struct("!i")
+LENGTH, PID = struct.Struct("!I"), struct.Struct("!i")
 POLL = 0.01
-# What the first optimizer, DDP or compiled function imports (_disable_dynamo in torch/_compile.py, torch 2.13).
-LATER, CALLS = "torch._dynamo", ("optim", "DistributedDataParallel", "fully_shard", "compile(")
 
 
 class Rank:
@@ -65,16 +61,20 @@ class Rank:
         return status
 
 
+class Born(BaseException):
+    """Raised in a new rank to leave what the nursery did; its arguments are those of :func:`become`."""
+
+
 class Nursery:
     """A process with one thread that has imported torch and becomes ranks; it ends with torchrun."""
 
-    def __init__(self, program: str) -> None:
+    def __init__(self, later: str) -> None:
         self._socket, other = socket.socketpair()
         agent = os.getpid()
         if os.fork() == 0:
             self._socket.close()
-            import_later(Path(program))
-            serve(other, agent)
+            import_later(later)
+            raise Born(*serve(other, agent))
         other.close()
 
     def start(self, handler: object, args: tuple, env: dict[str, str]) -> Rank | None:
@@ -86,122 +86,115 @@ class Nursery:
             env: the whole environment.
         """
         streams = [handler._stdout, handler._stderr]  # type: ignore[attr-defined]
-        if not all(streams) or args[:2] != (sys.executable, "-u") or not may_copy(Path(args[2])):
+        if not all(streams) or args[:2] != (sys.executable, "-u"):
             return None
-        request = json.dumps({"argv": args[2:], "environment": env}).encode()
+        cpus = sorted(os.sched_getaffinity(0))  # which torchrun's numa binding changes
+        request = json.dumps({"argv": args[2:], "environment": env, "cpus": cpus}).encode()
+        # Only while a rank is born: what it leaves behind later is the warden's.
+        if _adopt(True) != 0:
+            return None
         try:
             socket.send_fds(self._socket, [LENGTH.pack(len(request))], [stream.fileno() for stream in streams])
             self._socket.sendall(request)
             (pid,) = PID.unpack(_read(self._socket, PID.size))
         except (OSError, EOFError):  # it has ended: the system had no memory, say
             return None
+        finally:
+            _adopt(False)
         return Rank(args, pid) if pid else None
 
 
-def may_copy(program: Path) -> bool:
-    """Say whether a program does not mind that torch has been imported before its first line.
-
-    One that may set variables for torch before it imports torch does mind, by itself or in a module beside it.
-    """
-    try:
-        body = ast.parse(program.read_bytes()).body
-    except (OSError, SyntaxError, ValueError):
-        return False  # Python's own error is the best one
-    for statement in body:
-        names = [name.split(".")[0] for name in _imports(statement)]
-        if "torch" in names:
-            return True
-        if any((program.parent / name).exists() or (program.parent / f"{name}.py").exists() for name in names):
-            return False
-        if any(word in ast.unparse(statement) for word in ("environ", "putenv")):
-            return False
-    return True
-
-
-def _imports(statement: ast.stmt) -> list[str]:
-    if isinstance(statement, ast.ImportFrom):
-        return [statement.module or "."]
-    return [alias.name for alias in statement.names] if isinstance(statement, ast.Import) else []
-
-
-def import_later(program: Path) -> None:
-    """Import, once for all ranks, what each would import at its first optimizer or DDP, where a program has such."""
-    with contextlib.suppress(OSError, ValueError):
-        if any(word in program.read_text() for word in CALLS):
-            gc.disable()
-            importlib.import_module(LATER)
-            gc.freeze()
+def import_later(later: str) -> None:
+    """Import what each rank would import at its first optimizer or DDP, once for all; "" is nothing."""
+    with contextlib.suppress(Exception):  # the rank that needs it will say why
+        gc.disable()
+        try:
+            if later:
+                importlib.import_module(later)
+                gc.freeze()
+        finally:
             gc.enable()
 
 
-def serve(requests: socket.socket, agent: int) -> None:
-    """Fork a rank at each request, until torchrun has ended; ends this process, and never returns.
+def serve(requests: socket.socket, agent: int) -> tuple[dict, int, int]:
+    """Fork a rank at each request; ends this process when torchrun has ended.
 
     Args:
         requests: the other end is torchrun's.
         agent: torchrun's process id.
+
+    Returns:
+        In the process of a rank: what was asked, and the descriptors of its stdout and stderr.
     """
     with contextlib.suppress(EOFError, OSError):  # torchrun has ended
         while True:
             length, (out, err) = _read_with_streams(requests)
             request = json.loads(_read(requests, length))
             alone = len(os.listdir("/proc/self/task")) == 1  # a fork takes one thread along, and locks of all
-            pid = fork_below(agent) if alone else 0
+            pid, go = fork_below(agent) if alone else (0, -1)
             if pid is None:
                 requests.close()
-                become(request, out, err)
+                return request, out, err
             os.close(out)
             os.close(err)
             if pid:
                 _note(pid, request["environment"])
-            requests.sendall(PID.pack(pid or 0))
+            requests.sendall(PID.pack(pid))
+            if go >= 0:  # from here on torchrun knows of it; had this process ended before, the rank would
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(go, b"\0" if pid else b"")
+                os.close(go)
     os._exit(0)
 
 
-def fork_below(agent: int) -> int | None:
-    """Fork a child of torchrun, which adopts what a child of its child leaves behind.
+def fork_below(agent: int) -> tuple[int | None, int]:
+    """Fork a child of torchrun, which adopts what a child of its child leaves behind; it leads a session of its own.
 
     Returns:
-        The child's process id, 0 where the system refused; None in the child.
+        The child's process id, 0 where the system refused, and a descriptor: the child waits until a byte is written to
+        it, and ends where it is closed. None in the child.
     """
-    read, write = os.pipe()
+    (read, write), (wait, go) = os.pipe(), os.pipe()
     try:
         middle = os.fork()
     except OSError:
         middle = -1
     if middle == 0:
-        parent, child = os.getpid(), 0
         with contextlib.suppress(OSError):
-            child = os.fork()
-            if child == 0:
+            if os.fork() == 0:
+                os.setsid()
                 os.close(read)
+                os.close(go)
+                os.write(write, PID.pack(os.getpid()))
                 os.close(write)
-                while os.getppid() == parent:
-                    time.sleep(0.001)
-                return None
-        os.write(write, PID.pack(child))
+                if not os.read(wait, 1) or os.getppid() != agent:
+                    os._exit(1)
+                os.close(wait)
+                return None, -1
         os._exit(0)
     os.close(write)
+    os.close(wait)
     with open(read, "rb") as answer:
         told = answer.read()
     if middle > 0:
         os.waitpid(middle, 0)
-    return PID.unpack(told)[0] if told else 0
+    return PID.unpack(told)[0] if told else 0, go
 
 
 def become(request: dict, out: int, err: int) -> None:
-    """Run a program in this fork as ``python -u PROGRAM …`` does; ends by ``SystemExit`` or a signal."""
-    os.setsid()
+    """Run a program in this process as ``python -u PROGRAM …`` does."""
     for source, target in ((out, 1), (err, 2)):
         os.dup2(source, target)
         os.close(source)
     os.environ.clear()
     os.environ.update(request["environment"])
+    os.sched_setaffinity(0, request["cpus"])
     sys.argv = list(request["argv"])
+    sys.orig_argv = [sys.executable, "-u", *sys.argv]
     if not sys.flags.safe_path:
         sys.path.insert(0, os.path.dirname(os.path.realpath(sys.argv[0])))
     _own_randomness()
-    raise SystemExit(run(os.path.abspath(sys.argv[0])))
+    run(os.path.join(os.getcwd(), sys.argv[0]))
 
 
 def _own_randomness() -> None:
@@ -216,24 +209,25 @@ def _own_randomness() -> None:
     multiprocessing.current_process().authkey = os.urandom(32)
 
 
-def run(path: str) -> int:
-    """Run a program as ``__main__``; return its exit status where it raises, with the traceback on stderr."""
+def run(path: str) -> None:
+    """Run a program as ``__main__``; what it raises ends this Python, which shows the program's lines alone."""
     main = types.ModuleType("__main__")
-    vars(main).update(__file__=path, __builtins__=builtins, __spec__=None, __cached__=None)
+    loader = importlib.machinery.SourceFileLoader("__main__", path)
+    vars(main).update(__file__=path, __builtins__=builtins, __loader__=loader, __cached__=None, __annotations__={})
     sys.modules["__main__"] = main
     try:
         exec(compile(Path(path).read_bytes(), path, "exec"), vars(main))
     except SystemExit:
         raise
     except BaseException as error:
-        begin = error.__traceback__
-        error.__traceback__ = begin.tb_next if begin else None  # the line above is not the program's
-        sys.excepthook(type(error), error, error.__traceback__)
-        if isinstance(error, KeyboardInterrupt):
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            os.kill(os.getpid(), signal.SIGINT)
-        return 1
-    return 0
+        trace, hook = error.__traceback__ and error.__traceback__.tb_next, sys.excepthook
+
+        def show(kind: type[BaseException], value: BaseException, _: object) -> None:
+            sys.excepthook, sys.last_traceback, value.__traceback__ = hook, trace, trace
+            hook(kind, value, trace)
+
+        sys.excepthook = show
+        raise
 
 
 def _note(pid: int, environment: dict[str, str]) -> None:
@@ -242,6 +236,11 @@ def _note(pid: int, environment: dict[str, str]) -> None:
     told = {name: environment[name] for name in names if name in environment}
     with contextlib.suppress(OSError, KeyError):  # the folder is on the notebook's computer, which may be another one
         Path(environment[HOME], f"rank-{pid}.json").write_text(json.dumps(told))
+
+
+def _adopt(whether: bool) -> int:
+    """Have this process adopt what its descendants leave behind, or no longer; returns 0, or −1 where that fails."""
+    return ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, int(whether), 0, 0, 0)
 
 
 def _read(stream: socket.socket, size: int) -> bytes:
@@ -260,22 +259,22 @@ def _read_with_streams(stream: socket.socket) -> tuple[int, list[int]]:
     return LENGTH.unpack(data + _read(stream, LENGTH.size - len(data)))[0], streams
 
 
-def main(module: str, program: str) -> None:
+def main(module: str, later: str) -> None:
     """Import torch, leave a copy of this process behind, and be torchrun.
 
     Args:
         module: what ``python -m`` would run.
-        program: the program, whose words say what else its ranks will import.
+        later: what else the ranks will import; "" where that is nothing.
     """
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # torchrun sets this variable for several ranks, and OpenMP reads it while torch is imported.
-    one = THREADS not in os.environ and "--nproc-per-node=1" not in sys.argv
+    processes = next((word for word in sys.argv if word.startswith(PROCESSES)), "")
+    one = THREADS not in os.environ and processes != f"{PROCESSES}1"
     if one:
         os.environ[THREADS] = "1"
     importlib.import_module("torch.distributed")
     if one:
         del os.environ[THREADS]
-    nursery = Nursery(program)
+    nursery = Nursery(later)
     from torch.distributed.elastic.multiprocessing.subprocess_handler import SubprocessHandler
 
     torchs = SubprocessHandler._popen
@@ -286,7 +285,13 @@ def main(module: str, program: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != HERE]
-    own, module, program, *rest = sys.argv
+    sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder) != HERE]
+    own, module, later, *rest = sys.argv
     sys.argv = [own, *rest]
-    main(module, program)
+    try:
+        main(module, later)
+    except Born as born:
+        asked = born.args
+    else:
+        sys.exit()
+    become(*asked)
