@@ -16,7 +16,7 @@ from ..system.backends import interfaces
 from ..system.deadman import HOME, OWNER
 from ..system.pipes import piped
 from .commandline import Launch
-from .copied import imports_later, may_copy
+from .copied import may_copy
 from .ranklogs import Log
 
 # -P and not -I: psutil may be one that PYTHONPATH leads to, or of the user alone.
@@ -62,8 +62,8 @@ class Agent:
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
         start = [*TORCHRUN, launch.module]
-        if not launch.fresh and may_copy(script := Path(launch.script)):
-            start = [*COPIES, launch.module, imports_later(script)]
+        if not launch.fresh and may_copy(Path(launch.script)):
+            start = [*COPIES, launch.module]
         torchrun = [*start, *options, *launch.program()]
         popen = subprocess.Popen if host is None else host.popen
         with self.log.path.open("wb") as stderr, open(self.folder / "torchrun.stdout", "wb") as stdout:

@@ -1,4 +1,4 @@
-"""Which programs of a launch may begin as copies of a process that has imported torch, and what else they import.
+"""Which programs of a launch may begin as copies of a process that has imported torch.
 
 A program must not notice: see ``quick/copies.py``, which makes the copies. Pure: it only reads the program.
 """
@@ -6,14 +6,9 @@ A program must not notice: see ``quick/copies.py``, which makes the copies. Pure
 from __future__ import annotations
 
 import ast
-import re
 import sys
 from pathlib import Path
 
-# What the first optimizer, DDP or compiled function imports (_disable_dynamo in torch/_compile.py, torch 2.13), and the
-# variables that are read meanwhile.
-LATER, CALLS = "torch._dynamo", ("optim", "DistributedDataParallel", "fully_shard", "compile(")
-SETTINGS = re.compile("TORCH_?(DYNAMO|INDUCTOR|COMPILE|LOGS|TRACE)|TRITON_")
 # Words of a program that may set variables before it imports torch.
 SETS = ("environ", "putenv", "dotenv", "import_module")
 
@@ -41,12 +36,6 @@ def may_copy(program: Path) -> bool:
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return False  # Python's own error is the best one
     return True
-
-
-def imports_later(program: Path) -> str:
-    """Return the module that each rank will import at its first optimizer or DDP, "" where a program has no such."""
-    text = program.read_text(errors="replace")
-    return LATER if any(word in text for word in CALLS) and not SETTINGS.search(text) else ""
 
 
 def _imports(node: ast.AST) -> list[str]:

@@ -1,20 +1,21 @@
 """torchrun whose ranks begin as copies of a process that has imported torch already.
 
-``python -u copies.py MODULE LATER …`` is ``python -m MODULE …``, the module of torchrun or of an older launcher, and
-what torchrun does remains torchrun's: it meets, sets each rank's environment, watches the ranks and ends them. Only the
-start of a rank is another one. torchrun starts ``python -u PROGRAM …``, and each such Python imports torch. Here one
-process imports torch, once a launch, and a rank is a fork of it that runs the program as Python would: with its own
-session, environment, ``sys.argv``, ``sys.path``, ``__main__`` and random numbers, and as a child of torchrun.
+``python -u copies.py MODULE …`` is ``python -m MODULE …``, the module of torchrun or of an older launcher, and what
+torchrun does remains torchrun's: it meets, sets each rank's environment, watches the ranks and ends them. Only the start
+of a rank is another one. torchrun starts ``python -u PROGRAM …``, and each such Python imports torch. Here one process
+imports torch, once a launch, and a rank is a fork of it that runs the program as Python would: with its own session,
+environment, ``sys.argv``, ``sys.path``, ``__main__`` and random numbers, and as a child of torchrun.
 
 Whatever asks for another start gets torchrun's own: another interpreter, say, or a module. Which programs would notice
 that torch has been imported before them is decided in the notebook (:mod:`ranklab.launch.copied`). This file imports
-torch and nothing of ranklab. Linux only, where a process can adopt the children of its children.
+torch, and nothing that torch itself imports later: with torch._dynamo imported here, one launch of DDP in six hung at
+its end, where a process group joins a thread that waits for the GIL (ProcessGroupGloo, torch 2.13). It imports nothing
+of ranklab. Linux only, where a process can adopt the children of its children.
 """
 
 import builtins
 import contextlib
 import ctypes
-import gc
 import importlib
 import importlib.machinery
 import json
@@ -68,12 +69,11 @@ class Born(BaseException):
 class Nursery:
     """A process with one thread that has imported torch and becomes ranks; it ends with torchrun."""
 
-    def __init__(self, later: str) -> None:
+    def __init__(self) -> None:
         self._socket, other = socket.socketpair()
         agent = os.getpid()
         if os.fork() == 0:
             self._socket.close()
-            import_later(later)
             raise Born(*serve(other, agent))
         other.close()
 
@@ -102,18 +102,6 @@ class Nursery:
         finally:
             _adopt(False)
         return Rank(args, pid) if pid else None
-
-
-def import_later(later: str) -> None:
-    """Import what each rank would import at its first optimizer or DDP, once for all; "" is nothing."""
-    with contextlib.suppress(Exception):  # the rank that needs it will say why
-        gc.disable()
-        try:
-            if later:
-                importlib.import_module(later)
-                gc.freeze()
-        finally:
-            gc.enable()
 
 
 def serve(requests: socket.socket, agent: int) -> tuple[dict, int, int]:
@@ -259,12 +247,11 @@ def _read_with_streams(stream: socket.socket) -> tuple[int, list[int]]:
     return LENGTH.unpack(data + _read(stream, LENGTH.size - len(data)))[0], streams
 
 
-def main(module: str, later: str) -> None:
+def main(module: str) -> None:
     """Import torch, leave a copy of this process behind, and be torchrun.
 
     Args:
         module: what ``python -m`` would run.
-        later: what else the ranks will import; "" where that is nothing.
     """
     # torchrun sets this variable for several ranks, and OpenMP reads it while torch is imported.
     processes = next((word for word in sys.argv if word.startswith(PROCESSES)), "")
@@ -274,7 +261,7 @@ def main(module: str, later: str) -> None:
     importlib.import_module("torch.distributed")
     if one:
         del os.environ[THREADS]
-    nursery = Nursery(later)
+    nursery = Nursery()
     from torch.distributed.elastic.multiprocessing.subprocess_handler import SubprocessHandler
 
     torchs = SubprocessHandler._popen
@@ -286,10 +273,10 @@ def main(module: str, later: str) -> None:
 
 if __name__ == "__main__":
     sys.path[:] = [folder for folder in sys.path if os.path.realpath(folder) != HERE]
-    own, module, later, *rest = sys.argv
+    own, module, *rest = sys.argv
     sys.argv = [own, *rest]
     try:
-        main(module, later)
+        main(module)
     except Born as born:
         asked = born.args
     else:
