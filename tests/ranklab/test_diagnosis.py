@@ -77,6 +77,55 @@ def test_two_ranks_that_send_to_each_other():
     assert diagnosis.find(ranks).cause == "nobody receives."
 
 
+def test_a_root_that_differs():
+    waiting = [
+        stuck(rank, "torch.distributed.gather", collectives=[called(1, "gather", done=False)]) for rank in (0, 2)
+    ]
+    sent = RankOutcome(1, state="done", seen=told(called(1, "gather")))
+    found = diagnosis.find([*waiting, sent])
+    assert found.sentence == "ranks 0, 2 wait in gather, which all ranks of its group have called."
+    assert found.cause == "the ranks may name different roots in dst=."
+    assert found.fix == "give dst= the same value on every rank."
+
+
+def test_sizes_that_differ_in_all_to_all():
+    waiting = [stuck(0, "torch.distributed.all_to_all_single", collectives=[called(1, "all_to_all", done=False)])]
+    done = [RankOutcome(rank, state="done", seen=told(called(1, "all_to_all"))) for rank in (1, 2)]
+    assert "another size than its peer sends" in diagnosis.find([*waiting, *done]).cause
+
+
+def test_a_rank_that_waits_for_something_that_is_no_rank():
+    waiting = [stuck(rank, "torch.distributed.all_reduce", collectives=[called(2, done=False)]) for rank in (1, 2)]
+    found = diagnosis.find([stuck(0, "queue.Queue.get", collectives=[called(1)]), *waiting])
+    assert "rank 0 waits for something that is no rank, in queue.Queue.get." in found.cause
+    assert found.fix.startswith("see what rank 0 waits for and why it does not come")
+
+
+def test_a_rank_that_receives_while_the_others_are_in_a_collective():
+    waiting = [
+        stuck(rank, "torch.distributed.barrier", collectives=[called(1, "barrier", (), done=False)]) for rank in (0, 2)
+    ]
+    found = diagnosis.find([stuck(1, "torch.distributed.recv", peers={"src": 0}), *waiting])
+    assert found.cause.endswith("and every recv a send; rank 1 receives from rank 0.")
+    assert found.fix == "write the matching call on rank 0, or leave out the one that has none."
+
+
+@pytest.mark.parametrize(
+    "line", ["line 5:  req.wait()", "line 2 in f:  [w.wait() for w in works]", "line 1:  w.wait(time)"]
+)
+def test_ranks_that_wait_for_what_they_have_started(line):
+    found = diagnosis.find([stuck(3, lines=(line,)), RankOutcome(0, state="done")])
+    assert found.sentence == "rank 3 waits for what was started before, a message or a collective."
+    assert "has no partner" in found.cause
+
+
+def test_a_peer_that_waits_for_its_own_send():
+    receiving = stuck(1, "torch.distributed.recv", peers={"src": 0})
+    found = diagnosis.find([stuck(0, lines=("line 5:  req.wait()",)), receiving])
+    assert found.sentence == "rank 1 receives from rank 0, which waits for what it has started before."
+    assert found.cause.startswith("the send and the recv are not a pair")
+
+
 def test_nothing_is_said_where_nobody_waits():
     assert diagnosis.find([RankOutcome(0), RankOutcome(1)]) is None
 

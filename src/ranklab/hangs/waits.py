@@ -5,6 +5,7 @@ Each explanation returns None where it is not the case, see :func:`ranklab.hangs
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..layout import name_ranks
@@ -12,10 +13,20 @@ from ..outcome import RankOutcome
 from ..state import Collective
 from .evidence import TAKES, Case, Finding, doing, peer, pending, state_of, verb, verb_of, works_on_device
 
+WAIT = re.compile(r"\.wait\(\w*\)")
 INIT = "torch.distributed.init_process_group"
 NOT_SENT = "to which this cell was not sent"
 LEFT_OUT = "--ranks left out ranks that have to take part."
 TO_ALL = "send the cell to all ranks, without --ranks."
+PAIRS = "every send needs a recv on the other rank, and every recv a send"
+# What keeps ranks in an operation that every rank of the group has called, and what to do about it.
+ROOTS = "the ranks may name different roots in {0}=.", "give {0}= the same value on every rank."
+SIZES = "a rank may expect another size than its peer sends.", "what i sends to j must be what j expects from i."
+ALL_CAME = {
+    **{name: tuple(words.format("dst") for words in ROOTS) for name in ("gather", "reduce")},
+    **{name: tuple(words.format("src") for words in ROOTS) for name in ("scatter", "broadcast")},
+    "all_to_all": SIZES,
+}
 
 
 def never_met(case: Case) -> Finding | None:
@@ -112,6 +123,24 @@ def _of_absent(waits: str, waiting: Collective, away: list[RankOutcome]) -> Find
             "%%px --timeout 300.",
             _absent_notes(away, f"never called {name}"),
         )
+    if talking := [other for other in away if other.state == "freed" and peer(other) is not None]:
+        told = ", ".join(f"rank {other.rank} {verb(other)} rank {peer(other)}" for other in talking)
+        return Finding(
+            sentence,
+            f"{PAIRS}; {told}.",
+            f"write the matching call on rank {peer(talking[0])}, or leave out the one that has none.",
+            _absent_notes(away, f"never called {name}"),
+        )
+    if elsewhere := [other for other in away if other.state == "freed" and not _calls_torch(other)]:
+        who = name_ranks([other.rank for other in elsewhere])
+        where = " and ".join(sorted({state_of(other).call for other in elsewhere}))
+        return Finding(
+            sentence,
+            f"{rule} {who} {verb_of(elsewhere, 'wait')} for something that is no rank, in {where}.",
+            f"see what {who} {verb_of(elsewhere, 'wait')} for and why it does not come: a thread, a process, a file, a "
+            "lock, somebody's input.",
+            _absent_notes(away, f"never called {name}"),
+        )
     busy = any(other.state == "freed" for other in away)
     why = "the ranks wait in different calls" if busy else "a condition such as `if rank == 0:` left some out"
     return Finding(
@@ -134,14 +163,56 @@ def alone(case: Case) -> Finding | None:
             return Finding(f"rank {entry.rank} {verb(entry)} rank {peer(entry)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
         if other is None:
             continue
+        if other.state == "freed" and WAIT.search(" ".join(state_of(other).lines[-1:])):
+            return Finding(
+                f"rank {entry.rank} {verb(entry)} rank {other.rank}, which waits for what it has started before.",
+                "the send and the recv are not a pair: another tag or another group, or each waits for the other.",
+                "give both calls the same tag and the same group, and start them with dist.batch_isend_irecv.",
+            )
         answer = "sends nothing" if state_of(entry).call in TAKES else "receives nothing"
         where = "has finished the cell" if other.state == "done" else f"is elsewhere ({doing(other) or other.state})"
         return Finding(
             f"rank {entry.rank} {verb(entry)} rank {other.rank}, which {answer} and {where}.",
-            "every send needs a recv on the other rank, and every recv a send.",
+            f"{PAIRS}.",
             f"write the matching call on rank {other.rank}.",
         )
     return None
+
+
+def all_came(case: Case) -> Finding | None:
+    """Ranks that wait in an operation which every rank of the group has called."""
+    for entry in case.stuck:
+        waiting = pending(entry)
+        if waiting is None or waiting.name not in ALL_CAME:
+            continue
+        same = [other.rank for other in case.stuck if _waits_in(other, waiting)]
+        cause, fix = ALL_CAME[waiting.name]
+        waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {waiting.name}"
+        return Finding(f"{waits}, which all ranks of its group have called.", cause, fix)
+    return None
+
+
+def awaiting(case: Case) -> Finding | None:
+    """Ranks that wait in the ``wait()`` of a ``Work`` that they have started before; torch does not tell for whom."""
+    lines = {line for entry in case.stuck for line in state_of(entry).lines[-1:]}
+    if any(state_of(entry).call for entry in case.stuck) or not lines or not all(map(WAIT.search, lines)):
+        return None
+    ranks = [entry.rank for entry in case.stuck]
+    return Finding(
+        f"{name_ranks(ranks)} {verb_of(ranks, 'wait')} for what was started before, a message or a collective.",
+        "an isend, irecv or collective of these ranks has no partner: another peer, tag or group, or a call less.",
+        "write the matching call on the other rank: the line above says which work is waited for.",
+    )
+
+
+def _waits_in(entry: RankOutcome, called: Collective) -> bool:
+    """Say whether a rank waits in the same collective, whatever its own tensors are."""
+    own = pending(entry)
+    return own is not None and (own.group, own.number) == (called.group, called.number)
+
+
+def _calls_torch(entry: RankOutcome) -> bool:
+    return state_of(entry).call.startswith("torch.distributed.")
 
 
 def _has(entry: RankOutcome, waiting: Collective) -> bool:

@@ -2,9 +2,9 @@
 
 ``python -u copies.py MODULE …`` is ``python -m MODULE …``, the module of torchrun or of an older launcher, and what
 torchrun does remains torchrun's: it meets, sets each rank's environment, watches the ranks and ends them. Only the
-start of a rank is another one. torchrun starts ``python -u PROGRAM …``, and each such Python imports torch. Here one process
-imports torch, once a launch, and a rank is a fork of it that runs the program as Python would: with its own session,
-environment, ``sys.argv``, ``sys.path``, ``__main__`` and random numbers, and as a child of torchrun.
+start of a rank is another one. torchrun starts ``python -u PROGRAM …``, and each such Python imports torch. Here one
+process imports torch, once a launch, and a rank is a fork of it that runs the program as Python would: with its own
+session, environment, ``sys.argv``, ``sys.path``, ``__main__`` and random numbers, and as a child of torchrun.
 
 Whatever asks for another start gets torchrun's own: another interpreter, say, or a module. Which programs would notice
 that torch has been imported before them is decided in the notebook (:mod:`ranklab.launch.copied`). This file imports
