@@ -310,6 +310,33 @@ FAULTS = [
         sizes=ANY,
     ),
     Fault(
+        "a worker of a DataLoader that is blocked",
+        "import threading\nfrom torch.utils.data import DataLoader\n"
+        "class Data:\n    def __len__(self):\n        return 2\n"
+        "    def __getitem__(self, index):\n        threading.Event().wait()\n"
+        "data = DataLoader(Data(), num_workers=1, multiprocessing_context='fork')\n"
+        f"if rank == 1:\n    next(iter(data))\n{REDUCE}",
+        r"After 1 s: {others} {wait} in all_reduce for rank 1, still in line 10",
+        "rank 1 waits for something that is no rank, in torch.utils.data",
+        backends=(CPUS,),
+    ),
+    Fault(
+        "another root",
+        "root, size = int(rank == 1), dist.get_world_size()\n"
+        "parts = [torch.empty(4) for _ in range(size)] if rank == root else None\n"
+        "dist.gather(torch.ones(4), parts, dst=root)",
+        "After 1 s: ranks 0, 1 wait in gather, which all ranks of its group have called",
+        "may name different roots in dst=",
+        backends=(CPUS,),
+    ),
+    Fault(
+        "a send that was started and has no partner",
+        "if rank == 1:\n    dist.isend(torch.ones(4), 0).wait()",
+        "After 1 s: rank 1 waits for what was started before, a message or a collective",
+        "has no partner",
+        backends=(CPUS,),
+    ),
+    Fault(
         "an innocent line after a skipped collective",
         "x = torch.ones(4)\nif rank != 1:\n    dist.all_reduce(x)\nprint(x)",
         r"After 1 s: {others} {wait} in all_reduce for rank 1, which finished the cell without it",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..rank.errands import leave_group
-from ..system.patience import COME_BACK, LEAVE, REST, Patience
+from ..system.patience import COME_BACK, LEAVE, LOADER, REST, Patience
 from ..system.ports import says_taken
 from .asking import ask_all, patience_with
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..engines.processes import Processes
     from ..state import RankState
 
+LOADING = "torch.utils.data"  # a rank waits for the workers of a DataLoader, which end later than it does
 PORTS = 3  # ports that rank 0 tries, where other programs take them first
 
 
@@ -38,7 +39,9 @@ def free(processes: Processes, stuck: Mapping, seen: Mapping[int, RankState]) ->
     reachable = [rank for rank in stuck if rank not in silent]
     if _come_back_gently(processes, stuck, reachable, seen, patience):
         return regroup(processes)
-    return sorted({*_end(processes, stuck, silent, reachable, patience), *regroup(processes)})
+    loading = any(state.call.startswith(LOADING) for rank, state in seen.items() if rank in stuck)
+    ended = _end(processes, stuck, silent, reachable, patience, LOADER if loading else COME_BACK)
+    return sorted({*ended, *regroup(processes)})
 
 
 def _come_back_gently(
@@ -55,12 +58,12 @@ def _come_back_gently(
 
 
 def _end(
-    processes: Processes, stuck: Mapping, silent: list[int], reachable: list[int], patience: Patience
+    processes: Processes, stuck: Mapping, silent: list[int], reachable: list[int], patience: Patience, seconds: float
 ) -> list[int]:
     """End the processes of ranks that had their time to come back; return these ranks."""
     ended = _signal(processes, stuck, silent, signal.SIGKILL)
     _signal(processes, stuck, reachable, signal.SIGINT)
-    if not patience.wait(stuck, COME_BACK):
+    if not patience.wait(stuck, seconds):
         ended += _signal(processes, stuck, stuck, signal.SIGKILL)
         patience.wait(stuck, COME_BACK)
     return ended

@@ -19,6 +19,9 @@ DEADLINE = 60.0  # of a cell, and of a program under torchrun, where the reader 
 GRACE = 1.0  # after one rank has raised, the others get this long to finish before they count as waiting for it
 REST = 0.3  # ranks that exchange messages come to rest in it; a small collective takes a thousandth of it
 COME_BACK = 1.0  # from an interrupt, a cut connection or a kill until the notebook hears of it
+LOADER = (
+    6.0  # the same for a DataLoader, which waits 5 s for its workers (MP_STATUS_CHECK_INTERVAL in torch/utils/data)
+)
 LEAVE = 5.0  # leaving a group takes milliseconds
 ANSWER = 1.0  # a watchdog answers in microseconds
 FIRST_ANSWER = 0.1  # how long a watchdog is waited for before anybody looks at the load
