@@ -316,7 +316,7 @@ FAULTS = [
         "    def __getitem__(self, index):\n        threading.Event().wait()\n"
         "data = DataLoader(Data(), num_workers=1, multiprocessing_context='fork')\n"
         f"if rank == 1:\n    next(iter(data))\n{REDUCE}",
-        r"After 1 s: {others} {wait} in all_reduce for rank 1, still in line 10",
+        "After 1 s: ranks 0, 2 wait in all_reduce for rank 1, still in line 10",
         "rank 1 waits for something that is no rank, in torch.utils.data",
         backends=(CPUS,),
     ),
