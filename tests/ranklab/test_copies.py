@@ -127,8 +127,8 @@ def told(tmp_path_factory):
     return dict(zip([FACTS, DRAWN, SPAWNS, HOOKED, *HOWS], map(json.loads, run.stdout.splitlines()), strict=True))
 
 
-def launch(path, **options):
-    return ranklab.torchrun(path, show=False, timeout=600, **options)
+def launch(path, seed="0", **options):
+    return ranklab.torchrun(path, show=False, timeout=600, env={"PYTHONHASHSEED": seed}, **options)
 
 
 def test_a_program_finds_what_python_would_give_it(told):
@@ -177,6 +177,8 @@ def test_a_fresh_rank_imports_torch_itself(tmp_path):
     path = program(tmp_path, "import sys; print('torch' in sys.modules)\nimport torch")
     assert launch(path, fresh=True).outputs == ["False\n"]
     assert launch(path).outputs == [f"{COPIED}\n"]
+    # Ranks that disagree about the order of a set are a lesson, and copies would agree.
+    assert launch(path, seed="random").outputs == ["False\n"]
 
 
 def test_a_program_that_sets_variables_before_it_imports_torch_is_fresh(tmp_path):

@@ -62,7 +62,9 @@ class Agent:
         self._ranks: dict[tuple[int, int, str], Log] = {}
         options = [*launch.options(node, port), "--redirects=3", f"--log-dir={self.folder / 'ranks'}"]
         start = [*TORCHRUN, launch.module]
-        if not launch.fresh and may_copy(Path(launch.script)):
+        # Copies would agree about the order of a set; where the seed of hashes is random, ranks must not.
+        seeded = environment.get("PYTHONHASHSEED", "").isdigit()
+        if not launch.fresh and seeded and may_copy(Path(launch.script)):
             start = [*COPIES, launch.module]
         torchrun = [*start, *options, *launch.program()]
         popen = subprocess.Popen if host is None else host.popen

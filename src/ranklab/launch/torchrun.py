@@ -48,9 +48,10 @@ def torchrun(
 
     What you would type on each node is shown first. What really runs has two options more, ``--redirects`` and
     ``--log-dir``, so that each rank writes to files of its own, and an environment in which torchrun says more and
-    Python's garbage collector rests while torch is imported (``launch/quick/sitecustomize.py``). On Linux torch is
-    imported once a launch, and each rank is a copy of the process that did it (``launch/quick/copies.py``): torchrun
-    meets, watches and ends its ranks as always, but a rank begins at once. What the choice of a backend adds to the
+    Python's garbage collector rests while torch is imported (``launch/quick/sitecustomize.py``). On Linux,
+    where Python's hashes have a fixed seed (``PYTHONHASHSEED=0``, as the book's make sets it), torch is imported once a
+    launch, and each rank is a copy of the process that did it (``launch/quick/copies.py``): torchrun meets, watches and
+    ends its ranks as always, but a rank begins at once. What the choice of a backend adds to the
     ranks' environment is said in a sentence below the commands.
 
     Args:
@@ -71,8 +72,7 @@ def torchrun(
         env: variables that the program gets in addition.
         show: whether to show commands and panel; progress is shown in any case.
         fresh: whether each rank is a new Python that imports torch itself, as in a terminal: to time a start, say. A
-            program that may set variables before it imports torch always gets that; copies have Python's seed of
-            hashes in common.
+            program that may set variables before it imports torch always gets that.
         flags: further options of torchrun: ``max_restarts=3`` is ``--max-restarts=3``, ``standalone=True`` is
             ``--standalone``.
 
