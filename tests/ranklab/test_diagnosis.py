@@ -88,6 +88,11 @@ def test_a_root_that_differs():
     assert found.fix == "give dst= the same value on every rank."
 
 
+def test_of_a_group_that_nobody_told_it_is_not_said_that_all_came():
+    waiting = stuck(0, "torch.distributed.gather", collectives=[called(1, "gather", done=False, group="7")])
+    assert "all ranks of its group" not in diagnosis.find([waiting]).sentence
+
+
 def test_sizes_that_differ_in_all_to_all():
     waiting = [stuck(0, "torch.distributed.all_to_all_single", collectives=[called(1, "all_to_all", done=False)])]
     done = [RankOutcome(rank, state="done", seen=told(called(1, "all_to_all"))) for rank in (1, 2)]

@@ -21,7 +21,10 @@ TO_ALL = "send the cell to all ranks, without --ranks."
 PAIRS = "every send needs a recv on the other rank, and every recv a send"
 # What keeps ranks in an operation that every rank of the group has called, and what to do about it.
 ROOTS = "the ranks may name different roots in {0}=.", "give {0}= the same value on every rank."
-SIZES = "a rank may expect another size than its peer sends.", "what i sends to j must be what j expects from i."
+SIZES = (
+    "a rank may expect another size than its peer sends.",
+    "give send and receive splits that fit, for every pair of ranks.",
+)
 ALL_CAME = {
     **{name: tuple(words.format("dst") for words in ROOTS) for name in ("gather", "reduce")},
     **{name: tuple(words.format("src") for words in ROOTS) for name in ("scatter", "broadcast")},
@@ -183,8 +186,8 @@ def all_came(case: Case) -> Finding | None:
     """Ranks that wait in an operation which every rank of the group has called."""
     for entry in case.stuck:
         waiting = pending(entry)
-        if waiting is None or waiting.name not in ALL_CAME:
-            continue
+        if waiting is None or waiting.name not in ALL_CAME or not state_of(entry).groups.get(waiting.group):
+            continue  # where nobody has told who is in the group, nobody knows that all came
         same = [other.rank for other in case.stuck if _waits_in(other, waiting)]
         cause, fix = ALL_CAME[waiting.name]
         waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {waiting.name}"

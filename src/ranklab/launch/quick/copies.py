@@ -86,7 +86,7 @@ class Nursery:
             env: the whole environment.
         """
         streams = [handler._stdout, handler._stderr]  # type: ignore[attr-defined]
-        if not all(streams) or args[:2] != (sys.executable, "-u"):
+        if not all(streams) or args[:2] != (sys.executable, "-u") or args[2] == "-m":
             return None
         cpus = sorted(os.sched_getaffinity(0))  # which torchrun's numa binding changes
         request = json.dumps({"argv": args[2:], "environment": env, "cpus": cpus}).encode()
