@@ -18,6 +18,7 @@ from ..system.patience import overdue
 if TYPE_CHECKING:
     import ipyparallel as ipp
     import psutil
+    from ipyparallel.cluster.launcher import LocalProcessLauncher
 
 # The hub admits an engine at a heartbeat; stock ipyparallel beats every 3 s. The number of misses keeps the time until
 # a silent engine counts as lost at a minute, because a busy machine may delay many beats.
@@ -86,6 +87,11 @@ def controller_runs(cluster: ipp.Cluster, thorough: bool = False) -> bool:
     controller = cluster.controller
     # os.waitid would say it as well, and Python has it on macOS from 3.13 on only.
     return all_run(controller.pid) if thorough else _runs(controller.process)
+
+
+def last_line(started: LocalProcessLauncher) -> str:
+    """Return the last line that a controller or an engine has printed, which says why it ended, or ""."""
+    return "".join(started.get_output().strip().splitlines()[-1:])
 
 
 def family(cluster: ipp.Cluster | None) -> list[int]:

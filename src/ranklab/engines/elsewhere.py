@@ -25,7 +25,7 @@ from ..system.deadman import HOME, OWNER
 from ..system.gpus import ENGINES
 from ..system.leftovers import make_home
 from ..system.refused import no_more
-from .controllers import connect, make_cluster
+from .controllers import connect, last_line, make_cluster
 from .devices import choose_backend_elsewhere
 from .greeting import greet_all
 from .launcher import CONTROLLER_CMD
@@ -145,10 +145,10 @@ class Elsewhere(Processes):
             raise RanklabError(self._why_none(ended))
 
     def _why_none(self, ended: bool) -> str:
-        last = self._engines.get_output().strip().splitlines()[-1:] if ended else []
+        last = last_line(self._engines) if ended else ""
         up = name_ranks(self.client.ids) if self.client.ids else "none"
         within = "" if ended else f" within {ENGINE_TIMEOUT:g} s"
-        return f"{self.launcher} did not bring up {self.size} ranks{within} (up: {up}). {' '.join(last)}".strip()
+        return f"{self.launcher} did not bring up {self.size} ranks{within} (up: {up}). {last}".strip()
 
     def _lay_out(self) -> None:
         """Give every rank torchrun's variables, from the hosts the ranks are really on."""

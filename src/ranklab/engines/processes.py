@@ -20,10 +20,11 @@ from ..system import backends, leftovers
 from ..system.deadman import HOME, OWNER, is_stopped
 from ..system.home import watchdog_path
 from ..system.patience import ANSWER, EXIT_STATUS, overdue
+from ..system.ports import says_taken
 from ..system.refused import no_more
 from .asking import More, ask
 from .choice import FORK, SENTENCES, SPAWN, check_room, choose_launcher
-from .controllers import connect, controller_runs, family, kill_controller, make_cluster
+from .controllers import connect, controller_runs, family, kill_controller, last_line, make_cluster
 from .devices import choose_devices
 from .forking import Server
 from .greeting import greet_all
@@ -108,8 +109,8 @@ class Processes:
         try:
             self._client = connect(self._cluster, self.home)
         except (RuntimeError, TimeoutError, IPythonError) as error:
-            last = self._controller.get_output().strip().splitlines()[-1:]
-            raise RanklabError(f"ipyparallel's controller did not start: {' '.join(last) or error}") from error
+            kind = StartLost if says_taken(last := last_line(self._controller)) else RanklabError
+            raise kind(f"ipyparallel's controller did not start: {last or error}") from error
         except ZMQError as error:  # has an errno, and is no OSError
             raise OSError(error.errno, str(error)) from error
         progress.now("importing torch")
@@ -178,21 +179,21 @@ class Processes:
     def _check_controller(self) -> None:
         """Notice that a scheduler has died, which ipyparallel does not: ranks would never get what is sent to them.
 
-        ipyparallel chooses the ports of its schedulers first and binds them later, in other processes. On a machine
-        where many clusters start at once, another may take one in between.
+        ipyparallel chooses the ports of its schedulers first and binds them later, in other processes. But on Linux
+        (``controller.hold_ports``) another program may take one in between.
         """
         if time.monotonic() < self._next_check:
             return
         self._next_check = time.monotonic() + CHECK_EVERY
         if not controller_runs(self._cluster, thorough=True):
-            raise StartLost("A part of ipyparallel's controller ended while it started. Start again.")
+            why = last_line(self._controller) or "Start again."
+            raise StartLost(f"A part of ipyparallel's controller ended while it started. {why}")
 
     def _why_not(self, dead: list[int]) -> str:
         if not dead:
             up = name_ranks(self.client.ids) if self.client.ids else "none"
             return f"Not all ranks came up within {START_TIMEOUT:g} s (up: {up}). Is the machine overloaded?"
-        last = self._here.ranks[dead[0]].get_output().strip().splitlines()[-1:]
-        return f"{name_ranks(dead)} ended while starting: {' '.join(last) or 'no output'}"
+        return f"{name_ranks(dead)} ended while starting: {last_line(self._here.ranks[dead[0]]) or 'no output'}"
 
     def alive(self) -> list[int]:
         """Return the ranks whose processes run."""
@@ -253,9 +254,7 @@ class Processes:
         """Start a new process in the place of each of these ranks, which have died."""
         with Progress(f"starting {name_ranks(ranks)} again") as progress:
             if not _poll(lambda: not set(ranks) & set(self.client.ids), START_TIMEOUT):
-                raise RanklabError(
-                    f"{name_ranks(ranks)} died, but the controller has not noticed. Use world.restart()."
-                )
+                raise RanklabError(f"{name_ranks(ranks)} died; the controller has not noticed. Use world.restart().")
             for rank in ranks:
                 self._here.environments[rank]["MASTER_PORT"] = str(self.master_port)
                 self._here.start_rank(rank)
