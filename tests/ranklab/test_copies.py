@@ -113,6 +113,42 @@ for path in sys.argv[1:]:
     print(json.dumps([ends(python, path), ends(copy, path)]))
 """
 
+ENDS = """
+import json, os, signal, sys
+from types import SimpleNamespace
+import psutil
+from ranklab.launch.quick import copies
+
+def start(nursery):
+    streams = SimpleNamespace(_stdout=sys.stderr, _stderr=sys.stderr)
+    return nursery.start(streams, (sys.executable, "-u", sys.argv[1]), dict(os.environ))
+
+def begin():
+    try:
+        return copies.Nursery()
+    except copies.Born as born:
+        asked = born.args
+    copies.become(*asked)
+    raise SystemExit
+
+def children():
+    return [(child.pid, child.status()) for child in psutil.Process().children()]
+
+nursery = begin()
+((first, _),) = children()
+rank = start(nursery)
+left = [pid for pid, _ in children() if pid not in (first, rank.pid)]
+ended = rank.wait(300)
+os.kill(first, signal.SIGKILL)
+os.waitpid(first, 0)
+after = start(nursery)
+copies._note = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+late = start(begin())
+psutil.wait_procs(psutil.Process().children(), timeout=300)
+running = [pid for pid, status in children() if status != psutil.STATUS_ZOMBIE]
+print(json.dumps([left, ended, after, late, running]))
+"""
+
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory):
@@ -156,6 +192,15 @@ def test_a_copy_draws_numbers_of_its_own(told):
 
 def test_a_copy_may_spawn(told):
     assert told[SPAWNS][1] == [0, "[42]\n", ""]
+
+
+@pytest.mark.skipif(not COPIED, reason="ranks are copied on Linux only")
+def test_where_the_process_that_is_copied_ends_python_starts_the_rank_and_none_runs_twice(tmp_path):
+    paths = [program(tmp_path, ENDS, "ends.py"), program(tmp_path, "print('runs')")]
+    run = subprocess.run([sys.executable, *paths], capture_output=True, text=True, timeout=600)
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout) == [[], 0, None, None, []]
+    assert run.stderr == "runs\n"  # once: the rank whose start nobody was told of has ended by itself
 
 
 def test_two_copies_draw_different_numbers_and_have_one_parent_that_ends_with_them(tmp_path):

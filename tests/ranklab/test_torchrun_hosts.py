@@ -70,7 +70,8 @@ def test_a_killed_worker_is_the_cause_on_both_hosts(lab, tmp_path):
     assert "ranks 0, 1   ended because rank 2 had failed" in text
     # A send that was being answered is forgotten by gloo: its rank waits until the group gives up.
     alone = "Connection (closed|reset) by peer|Timed out waiting 3000ms"
-    assert all(re.search(alone, error) for error in run.errors[:2])
+    # torchrun ends what is left of a host as soon as one rank there has failed: the other may not come to its words.
+    assert any(re.search(alone, error) for error in run.errors[:2])
     assert seconds < SECONDS
 
 
