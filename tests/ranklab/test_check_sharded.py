@@ -93,7 +93,7 @@ def stepped(graded):
 
 
 def test_what_a_rank_keeps_is_right(told):
-    assert told(HELD) == "Correct: 9 models on 2, 3 and 4 ranks keep what you say, to the byte."
+    assert told(HELD) == "Correct: 3 models on 2, 3 and 4 ranks keep what you say, to the byte."
 
 
 @pytest.mark.parametrize(
@@ -164,12 +164,17 @@ def test_a_sum_of_whole_gradients_is_right_and_sends_more(stepped):
             "shares of the velocities in state, and nothing else.",
         ),
         (
+            changed(STEP, "torch.zeros_like(mean))", "mean.new_zeros(2 * len(mean))[: len(mean)])"),
+            "the tensors in state take 208 bytes of memory, more than a share's 104. ZeRO-1 keeps a rank's share of "
+            "each velocity; and a view keeps the whole memory alive.",
+        ),
+        (
             changed(STEP, "torch.zeros_like(mean))", "torch.zeros_like(weight).view(-1)[: len(mean)])"),
             "the tensors in state take 380 bytes of memory, as on one process. ZeRO-1 keeps a rank's share of each "
             "velocity; and a view keeps the whole memory alive.",
         ),
     ],
-    ids=["all weights at once", "all ranks' gradients", "beside the state", "whole in the state"],
+    ids=["all weights at once", "all ranks' gradients", "beside the state", "two shares", "whole in the state"],
 )
 def test_a_right_step_that_keeps_too_much_is_told_what(stepped, body, sentence):
     words = stepped(body)

@@ -32,6 +32,7 @@ def files(tmp_path):
             _span("backward", 7, clock + 10, 50.25),
             _span("gloo:all_reduce", 8, clock + 20 + rank, 30.125),
             _span("kernel", 9, clock + 20, 1.0),
+            _span("ProfilerStep#2", 9, clock + 20, 90.0) | {"cat": "gpu_user_annotation"},
             _span("model.py(1): forward", 7, clock + 5, 100.0) | {"cat": "python_function"},
             {"ph": "s", "cat": "fwdbwd", "name": "fwdbwd", "id": 1, "pid": 7, "tid": 7, "ts": clock + 1},
         ]
@@ -67,7 +68,8 @@ def test_ranks_and_threads_have_names(scripts, files):
 
 
 def test_clocks_with_different_bases_are_one_clock(scripts, files):
-    starts = {e["pid"]: e["ts"] for e in scripts[0].merge(files) if e["name"] == "ProfilerStep#2"}
+    steps = [e for e in scripts[0].merge(files) if e["name"] == "ProfilerStep#2" and e["cat"] == "cpu_op"]
+    starts = {e["pid"]: e["ts"] for e in steps}
     assert starts == {1: 0, 2: 0}
     assert min(event["ts"] for event in scripts[0].merge(files)) == 0
 

@@ -48,7 +48,7 @@ for name, (make, dtype, micro) in (CASES | {"shuffled": (Shuffled, torch.float32
             torchs = {} if length is None else {"bucket_cap_mb": length / 2**20}
             caps = {} if length is None else {"caps": (length,)}
             theirs = DDP(copy.deepcopy(model), find_unused_parameters=unused, **torchs)
-            ours = BucketDDP(copy.deepcopy(model), find_unused=unused, **caps)
+            ours = BucketDDP(copy.deepcopy(model), find_unused_parameters=unused, **caps)
             told[f"{name}, {cap}, {to_none}"] = same(
                 train(ours, dtype, micro, to_none), train(theirs, dtype, micro, to_none)
             )

@@ -28,7 +28,7 @@ def step():
 
 
 def seconds(steps=10):
-    """Time one step on the slowest rank."""
+    """Time one step: on the slowest rank, and on this one."""
     for turn in range(3 + steps):
         if turn == 3:  # the first steps connect the ranks and form the buckets
             if on_gpu:
@@ -37,18 +37,23 @@ def seconds(steps=10):
         step()
     if on_gpu:
         torch.cuda.synchronize()
-    slowest = torch.tensor((time.perf_counter() - began) / steps, device=device)
+    own = (time.perf_counter() - began) / steps
+    slowest = torch.tensor(own, device=device)
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-    return slowest.item()
+    return slowest.item(), own
 
 
-whole = seconds()
+whole, _ = seconds()
 with model.no_sync():  # the same step, without the exchange
-    alone = seconds()
+    alone, own = seconds()
 model.zero_grad()  # what these steps have added up
+times = [0.0] * dist.get_world_size()
+dist.all_gather_object(times, own)
 if dist.get_rank() == 0:
     print(f"step, ms: {1000 * whole:.2f}")
     print(f"of which computing, ms: {1000 * alone:.2f}")
-    print(f"left without the exchange, %: {100 * alone / whole:.0f}")
+    print(f"computing, % of the step: {100 * alone / whole:.0f}")
     print(f"forward and backward, times: {whole / alone:.2f}")
+    slowest = times.index(max(times))
+    print(f"slowest rank: {slowest}, times the fastest: {max(times) / min(times):.2f}")
 dist.destroy_process_group()

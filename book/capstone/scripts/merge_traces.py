@@ -35,7 +35,7 @@ def merge(paths):
             events.append(moved)
             if stack:
                 names[rank, lane] = "Python"
-            elif event["name"].startswith(("ProfilerStep", "gloo:")):
+            elif event.get("cat") != "gpu_user_annotation" and event["name"].startswith(("ProfilerStep", "gloo:")):
                 names[rank, lane] = "main" if event["name"].startswith("Prof") else "gloo"
         names[rank, 0] = f"rank {rank}"
     start = min(event["ts"] for event in events)

@@ -21,6 +21,7 @@ SPANS = """
 SELECT SUBSTR(process.name, 6) + 0, slice.name, slice.ts / 1e6, (slice.ts + slice.dur) / 1e6
 FROM slice JOIN thread_track ON slice.track_id = thread_track.id
   JOIN thread USING (utid) JOIN process USING (upid)
+WHERE COALESCE(slice.category, '') != 'gpu_user_annotation'
 ORDER BY slice.ts, slice.dur DESC
 """
 
@@ -55,7 +56,10 @@ def ask(path, query, perfetto=False):
 
 
 def spans(path):
-    """Return the rank, the name, the begin and the end of all events, in ms, in the order of their begin."""
+    """Return the rank, the name, the begin and the end of all events, in ms, in the order of their begin.
+
+    Left out are the copies of a program's own names that the profiler puts on the streams of a GPU.
+    """
     return ask(path, SPANS)
 
 

@@ -1,7 +1,7 @@
 """A job that goes on after a crash, equal to the last bit. The chapter *checkpoints* runs it under torchrun.
 
 torchrun --standalone --nproc-per-node=4 snapshot.py
-SNAPSHOT=job.pt KILL_AT=22 torchrun --standalone --nproc-per-node=4 snapshot.py   # again without KILL_AT: it goes on
+SNAPSHOT=job.pt KILL_AT=47 torchrun --standalone --nproc-per-node=4 snapshot.py   # again without KILL_AT: it goes on
 """
 
 import os
@@ -27,7 +27,7 @@ class Snapshot:
     """What a job needs to go on; every rank calls every method.
 
     Args:
-        path: one file, written by rank 0, which has to find it on whatever node it starts.
+        path: one file; rank 0 writes it, and has to find it again on whatever node it starts.
         parts: whatever has state_dict and load_state_dict; the bare model, not its DDP.
     """
 
@@ -73,6 +73,15 @@ class Snapshot:
         return dist.get_rank() == 0 and os.path.exists(self.path)
 
 
+class Noisy(TensorDataset):
+    """Rows with noise that numpy draws, as an augmentation does."""
+
+    def __getitem__(self, row):
+        inputs, target = super().__getitem__(row)
+        noise = torch.from_numpy(np.random.normal(0, 0.1, 64))
+        return inputs + noise.float(), target
+
+
 on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
@@ -81,27 +90,33 @@ dist.init_process_group("nccl" if on_gpu else "gloo")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 
 numbers = torch.randn(480, 64, generator=torch.Generator().manual_seed(0))
-rows = TensorDataset(numbers, numbers[:, :10].argmax(1))
+rows = Noisy(numbers, numbers[:, :10].argmax(1))
 sampler = DistributedSampler(rows)
 seeds = torch.Generator()  # for workers, if you have any
-loader = DataLoader(rows, 16 // world_size, sampler=sampler, generator=seeds)  # 16 a step, if the ranks divide it
+if 16 % world_size:
+    raise SystemExit("Each step takes 16 rows: choose a number of ranks that divides 16.")
+loader = DataLoader(rows, 16 // world_size, sampler=sampler, generator=seeds)
 
 torch.manual_seed(0)  # equal weights
 model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Dropout(0.3), nn.Linear(64, 10)).to(device)
 ddp = DDP(model, device_ids=[local_rank] if on_gpu else None)
 optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 2 * len(loader))
-torch.manual_seed(rank)  # unequal dropout
+for seed in torch.manual_seed, np.random.seed, random.seed:
+    seed(rank)  # unequal dropout and noise
 
+model.eval()  # so that the next line changes nothing that a new job keeps
 ddp(next(iter(loader))[0].to(device)).sum().backward()  # DDP notes the order of gradients now, not in the first step
 optimizer.zero_grad()
+model.train()
 snapshot = Snapshot(os.environ.get("SNAPSHOT", "snapshot.pt"), model=model, optimizer=optimizer, scheduler=scheduler)
 place = snapshot.load()
 step, done = place.get("step", 0), place.get("batch", 0)
 if rank == 0:
     print(f"goes on after step {step}" if step else "begins at step 0")
 if step and snapshot.own is None:  # another number of ranks wrote it
-    torch.manual_seed(1000 * step + rank)
+    for seed in torch.manual_seed, np.random.seed, random.seed:
+        seed(1000 * step + rank)
 
 for epoch in range(place.get("epoch", 0), 2):
     sampler.set_epoch(epoch)

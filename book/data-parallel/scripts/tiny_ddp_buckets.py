@@ -60,11 +60,13 @@ class Filling(Bucketed):
 class Starting(Filling):
     """Sends all in one bucket, in the first step."""
 
-    def __init__(self, module, caps=(2**20, 25 * 2**20), find_unused=False):
-        super().__init__(module)
-        self.caps, self.find_unused, self.arrived = caps, find_unused, {}
-        self.awaited = -1 if find_unused else len(self.order)
-        start = caps if find_unused else [float("inf")]
+    def __init__(
+        self, module, find_unused_parameters=False, caps=(2**20, 25 * 2**20)
+    ):
+        super().__init__(module, find_unused_parameters)
+        self.caps, self.arrived = caps, {}
+        self.awaited = -1 if self.find_unused else len(self.order)
+        start = caps if self.find_unused else [float("inf")]
         front = range(len(self.order))[::-1]
         self.cut(sorted(group(front, self.order, start), key=max))
 

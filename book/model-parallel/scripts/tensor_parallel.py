@@ -100,13 +100,15 @@ def main():
     mine = tokens.chunk(ranks)[rank]
     goal = tokens.roll(1, 0).chunk(ranks)[rank]
 
+    norms = []
     for _ in range(20):
         # This rank's term of the mean over all tokens.
         loss = (model(mine) - goal).square().sum() / tokens.numel()
         optimizer.zero_grad()
         loss.backward()
         # The norm of whole gradients: all are DTensors.
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        norms.append(norm.full_tensor() if ranks > 1 else norm)
         optimizer.step()
 
     loss = loss.detach()
@@ -117,7 +119,7 @@ def main():
     state = get_model_state_dict(model, options=whole)
     if rank == 0:
         torch.save(state, os.environ.get("CHECKPOINT", "checkpoint.pt"))
-        print(f"loss after 20 steps: {loss.item():.4f}")
+        print(f"loss after 20 steps: {loss.item():.4f}, first norm {norms[0].item():.3f}")
     if ranks > 1:
         dist.destroy_process_group()
 

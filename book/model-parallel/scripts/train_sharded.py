@@ -31,10 +31,13 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)  # after the sharding
 
 saved = sorted(path.parent for path in folder.glob("step-*/.metadata"))  # dcp.save writes .metadata last
 if saved:  # every rank reads its own part, however many ranks there are now
-    state = dict(zip(("model", "optimizer"), states.get_state_dict(model, optimizer), strict=True)) | {"step": 0}
+    weights, moments = states.get_state_dict(model, optimizer)
+    state = {"model": weights, "optimizer": moments, "step": 0}
     dcp.load(state, checkpoint_id=saved[-1])
     states.set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
     begin = state["step"]
+    if begin >= steps:  # to write into that folder again would put its files at risk
+        raise SystemExit(f"{saved[-1].name} has {begin} steps already; STEPS is {steps}.")
 else:  # rank 0 alone makes the whole model, once, and sends each rank its part
     options = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     states.set_model_state_dict(model, network().state_dict() if rank == 0 else {}, options=options)
@@ -51,7 +54,8 @@ for _ in range(begin, steps):
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # the norm over all ranks
     optimizer.step()
 
-state = dict(zip(("model", "optimizer"), states.get_state_dict(model, optimizer), strict=True)) | {"step": steps}
+weights, moments = states.get_state_dict(model, optimizer)
+state = {"model": weights, "optimizer": moments, "step": steps}
 dcp.save(state, checkpoint_id=folder / f"step-{steps:06}")  # all ranks: each writes its own part
 with torch.no_grad():
     loss = (model(rows) - goals).square().mean()

@@ -61,7 +61,7 @@ def held_bytes(answer: Callable[[list[Shape], int, int], int]) -> Verdict:
             if told != attempt.result:
                 slip = _wrong_bytes(told, attempt.result, shapes, rank, case.size)
                 return not_yet(f"{where}: you say {told:g} bytes, it keeps {attempt.result}.{slip}")
-    return correct(f"{len(cases)} models on {listed(tried)} ranks keep what you say, to the byte.")
+    return correct(f"{len(MODELS)} models on {listed(tried)} ranks keep what you say, to the byte.")
 
 
 def _kept(shapes: list[Shape]) -> int:
@@ -157,22 +157,22 @@ def _par_of_peak(size: int) -> int:  # bytes of a rank's state and of copies of 
 
 def _too_much(steps: Sequence[_Steps]) -> str:
     """Say what a rank keeps beyond its share, "" where nothing is."""
-    size, whole = len(steps), 4 * sum(TRAINED)
     most = {what: max(getattr(each, what) for each in steps) for what in ("kept", "left", "peak", "gathered")}
-    if most["kept"] >= whole:
+    if most["kept"] > (share := 4 * _share(len(steps))):
+        than = ", as on one process" if most["kept"] >= 4 * sum(TRAINED) else f", more than a share's {share}"
         return (
-            f"the tensors in state take {most['kept']} bytes of memory, as on one process. ZeRO-1 keeps a rank's share "
-            "of each velocity; and a view keeps the whole memory alive."
+            f"the tensors in state take {most['kept']} bytes of memory{than}. ZeRO-1 keeps a rank's share of each "
+            "velocity; and a view keeps the whole memory alive."
         )
     if most["left"]:
         return (
             f"{most['left']} bytes stay alive between two calls that are in no weight, gradient or state: keep the "
             "shares of the velocities in state, and nothing else."
         )
-    if most["peak"] <= (par := _par_of_peak(size)):
+    if most["peak"] <= (par := _par_of_peak(len(steps))):
         return ""
     told = f"a rank has {most['peak']} bytes at its peak, beside weights and gradients; par is {par}."
-    if most["gathered"] > 2 * STEPS * 4 * _share(size):
+    if most["gathered"] > 2 * STEPS * share:
         return f"{told} You gather the gradients of all ranks: a reduce-scatter brings only the mean of a share."
     return f"{told} Finish one weight before you copy the next, so that only one is whole."
 
