@@ -20,20 +20,23 @@ def watch(folder, seconds):
     """Start the thread that watches; return the function that a rank calls in every step."""
     rank, last = dist.get_rank(), [time.monotonic()]
     core = torch._C._distributed_c10d
-    recorder = core._dump_nccl_trace if dist.get_backend() == "nccl" else core._dump_fr_trace
+    # "cuda:nccl", or "cpu:gloo,cuda:nccl": NCCL has a recorder of its own.
+    recorder = core._dump_nccl_trace if "nccl" in dist.get_backend_config() else core._dump_fr_trace
 
     def look():
         while time.monotonic() - last[0] < seconds:
             time.sleep(0.1)
-        with open(f"{folder}/stack_{rank}", "w") as file:
-            faulthandler.dump_traceback(file)
-        Path(f"{folder}/part_{rank}").write_bytes(recorder())
-        os.rename(f"{folder}/part_{rank}", f"{folder}/trace_{rank}")
-        for _ in range(100):  # up to ten seconds, until all ranks have written
-            if len(list(Path(folder).glob("trace_*"))) == dist.get_world_size():
-                break
-            time.sleep(0.1)
-        os._exit(1)  # a hang does not end by itself: let torchrun end the job
+        try:
+            with open(f"{folder}/stack_{rank}", "w") as file:
+                faulthandler.dump_traceback(file)
+            Path(f"{folder}/part_{rank}").write_bytes(recorder())
+            os.rename(f"{folder}/part_{rank}", f"{folder}/trace_{rank}")
+            for _ in range(100):  # up to ten seconds, until all ranks have written
+                if len(list(Path(folder).glob("trace_*"))) == dist.get_world_size():
+                    break
+                time.sleep(0.1)
+        finally:
+            os._exit(1)  # a hang does not end by itself: let torchrun end the job
 
     threading.Thread(target=look, daemon=True).start()
 

@@ -41,7 +41,8 @@ def first_split(numbers):
 
 if __name__ == "__main__":
     for (name, description), numbers in sorted(calls_of(sys.argv[1]).items()):
-        found = first_split(numbers)
-        print(f"group {name} ({description}):", f"collective {found[0]}" if found else "all calls are alike")
+        found, ranks = first_split(numbers), sorted({rank for by_rank in numbers.values() for rank in by_rank})
+        alike = f"all calls are alike, on ranks {', '.join(map(str, ranks))}"
+        print(f"group {name} ({description}):", f"collective {found[0]}" if found else alike)
         for rank, what in (found[1] if found else {}).items():
             print(f"  rank {rank}:", " ".join(map(str, what)) if what else "never called it")

@@ -66,7 +66,10 @@ class Job:
     def save(self, path):
         """Write a snapshot; the name always belongs to a complete file."""
         state = {"model": self.model.state_dict(), "momentum": self.momentum, "done": self.done}
-        torch.save(state, f"{path}.partial")
+        with open(f"{path}.partial", "wb") as file:
+            torch.save(state, file)
+            file.flush()
+            os.fsync(file.fileno())  # a computer that loses its power keeps what is on its disk
         os.replace(f"{path}.partial", path)
 
     def load(self, path):

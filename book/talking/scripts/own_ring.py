@@ -33,10 +33,10 @@ def ring(tensor):
 def hook(state, bucket):
     """Return the mean of a bucket of gradients, summed in the ring."""
     gradients = bucket.buffer()
-    flat = torch.nn.functional.pad(gradients, (0, -len(gradients) % size))
+    flat = torch.nn.functional.pad(gradients / size, (0, -len(gradients) % size))  # divided first: float16 overflows
     ring(flat)
-    done = torch.futures.Future()
-    done.set_result(flat[: len(gradients)] / size)
+    done = torch.futures.Future(devices=[device] if on_gpu else None)
+    done.set_result(flat[: len(gradients)])
     return done
 
 
