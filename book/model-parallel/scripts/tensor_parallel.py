@@ -9,7 +9,10 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from torch import nn
-from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_model_state_dict,
+)
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import (
@@ -119,7 +122,8 @@ def main():
     state = get_model_state_dict(model, options=whole)
     if rank == 0:
         torch.save(state, os.environ.get("CHECKPOINT", "checkpoint.pt"))
-        print(f"loss after 20 steps: {loss.item():.4f}, first norm {norms[0].item():.3f}")
+        told = f"first norm {norms[0].item():.3f}"
+        print(f"loss after 20 steps: {loss.item():.4f}, {told}")
     if ranks > 1:
         dist.destroy_process_group()
 
