@@ -179,7 +179,7 @@ class Processes:
     def _check_controller(self) -> None:
         """Notice that a scheduler has died, which ipyparallel does not: ranks would never get what is sent to them.
 
-        ipyparallel chooses the ports of its schedulers first and binds them later, in other processes. But on Linux
+        ipyparallel chooses the ports of its schedulers first and binds them later, in other processes. Except on Linux
         (``controller.hold_ports``) another program may take one in between.
         """
         if time.monotonic() < self._next_check:
