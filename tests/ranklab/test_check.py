@@ -252,7 +252,7 @@ def all_or_nobody(local_rank, seen):
     """As good an answer: where there are too few GPUs, nobody starts."""
     if len({gpu for gpus in seen for gpu in gpus}) < len(seen):
         raise ValueError("more processes than GPUs")
-    return 0 if len(seen[local_rank]) == 1 else local_rank
+    return [other for other, gpus in enumerate(seen) if gpus == seen[local_rank]].index(local_rank)
 
 
 def trusts_the_launcher(local_rank, seen):
@@ -272,8 +272,8 @@ def trusts_the_launcher(local_rank, seen):
             lambda local_rank, seen: ValuError if seen == [[4], [4]] else right_device(local_rank, seen),  # noqa: F821
             "local rank 1 sees GPUs [4]. Your answer raised NameError: name 'ValuError' is not defined",
         ),
-        (right_device, "Correct: in all 23 cases"),
-        (all_or_nobody, "Correct: in all 23 cases"),
+        (right_device, "Correct: in all 27 cases"),
+        (all_or_nobody, "Correct: in all 27 cases"),
         (
             trusts_the_launcher,
             "CUDA_VISIBLE_DEVICES=4 torchrun, two processes: local rank 1 sees GPUs [4]. None is its",
@@ -288,6 +288,10 @@ def trusts_the_launcher(local_rank, seen):
         (lambda local_rank, seen: seen[local_rank][local_rank % len(seen[local_rank])], "CUDA_VISIBLE_DEVICES=4,5"),
         (lambda local_rank, seen: 0, "belongs to another rank"),
         (lambda local_rank, seen: local_rank + 8, "There is no index 8"),
+        (
+            lambda local_rank, seen: right_device(local_rank, seen) if len(seen) != 4 or seen[0] == seen[3] else 0,
+            "srun, two tasks per socket: local rank 1 sees GPUs [0, 1]. Your answer is index 0, GPU 0, which belongs",
+        ),
         (lambda local_rank, seen: None, "There is no index None"),
         (lambda local_rank, seen: seen[local_rank].index(local_rank), "Your answer raised ValueError"),
     ],

@@ -12,12 +12,15 @@ import torch.nn.functional as F
 
 def start_alike(model):
     """Give every rank what rank 0 holds: parameters and buffers."""
-    for tensor in model.state_dict().values():
-        dist.broadcast(tensor, src=0)
+    for tensor in [*model.parameters(), *model.buffers()]:
+        dist.broadcast(tensor.detach(), src=0)
 
 
 def sum_gradients(model):
-    """Leave the sum over all ranks in every gradient, with one call; all parameters have one dtype."""
+    """Leave the sum over all ranks in every gradient, with one call; all parameters have one dtype.
+
+    A parameter that no rank used gets zeros, so weight decay still changes it.
+    """
     trainable = [p for p in model.parameters() if p.requires_grad]
     for p in trainable:
         p.grad = torch.zeros_like(p) if p.grad is None else p.grad
@@ -52,6 +55,7 @@ for _ in range(60):
         sum_gradients(model)
         optimizer.step()
 
+print(f"rank {rank}: {len(mine)} rows of the last batch\n", end="")
 if rank == 0:
     correct = (model(rows).argmax(1) == targets).float().mean().item()
     torch.save(model.state_dict(), os.environ.get("WEIGHTS", "weights.pt"))

@@ -1,7 +1,7 @@
 """Train alone or on many ranks, on the CPU or on GPUs, one per rank. The chapter *from-spawn-to-torchrun* runs it.
 
 python job.py
-torchrun --standalone --nproc-per-node=2 job.py
+torchrun --standalone --nproc-per-node=2 job.py     # on GPUs, =gpu: one rank for each
 """
 
 import os
@@ -24,8 +24,9 @@ def main():
     rank, size = dist.get_rank(), dist.get_world_size()
 
     rows = torch.linspace(-1, 1, 120, device=device).reshape(-1, 1)[rank::size]  # 120 divides by 1, 2, 3 and 4 ranks
-    model = DDP(torch.nn.Linear(1, 1).to(device))
-    torch.nn.init.zeros_(model.module.weight)
+    net = torch.nn.Linear(1, 1).to(device)
+    torch.nn.init.zeros_(net.weight)  # before DDP, which gives all ranks rank 0's weights once
+    model = DDP(net)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
     for _ in range(100):
         optimizer.zero_grad()

@@ -1,4 +1,4 @@
-"""A step on unequal shares, fair to every sample, and the bytes that it holds. The chapter *why-distribute* runs it.
+"""A step on unequal shares, fair to every sample, and the bytes of its model. The chapter *why-distribute* runs it.
 
 torchrun --standalone --nproc-per-node=3 fair_step.py
 """
@@ -24,7 +24,7 @@ count = torch.tensor(len(mine))
 dist.all_reduce(count)  # how many samples all ranks have
 loss_of_each = net(mine).square().mean(1)
 (loss_of_each.sum() / count).backward()  # not mean(): every sample weighs 1/count, whatever its rank
-for parameter in net.parameters():
+for parameter in net.parameters():  # each has a gradient, on every rank
     dist.all_reduce(parameter.grad)
 adam.step()
 

@@ -15,7 +15,10 @@ device = torch.device("cpu")
 if torch.cuda.is_available():
     device = torch.device("cuda", local_rank)  # 0 instead where the launcher shows each process one GPU
     torch.cuda.set_device(device)  # before init_process_group, and before the first tensor on a GPU
-dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+if device.type == "cuda":
+    dist.init_process_group("nccl", device_id=device)  # NCCL connects now, and a wrong device shows here
+else:
+    dist.init_process_group("gloo")
 
 total = torch.tensor([rank], device=device)
 dist.all_reduce(total)

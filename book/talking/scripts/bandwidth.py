@@ -36,10 +36,20 @@ def seconds(size):
 if dist.get_rank() == 0:
     print("bytes, milliseconds, algorithm bandwidth in GB/s, bus bandwidth in GB/s")
 sizes = [4_000, 32_000, 256_000, 2_000_000, 16_000_000]
-for size in [*sizes, 1_000_000_000] if on_gpu else sizes:
-    took = seconds(size)
-    algorithm = size / took / 1e9
-    bus = algorithm * 2 * (ranks - 1) / ranks  # compare it with the data sheet of the link
+sizes += [1_000_000_000] if on_gpu else []
+times = []
+for size in sizes:
+    times.append(seconds(size))
+    algorithm = size / times[-1] / 1e9
+    bus = algorithm * 2 * (ranks - 1) / ranks  # compare it with the data sheet
     if dist.get_rank() == 0:
-        print(f"{size:8} {1e3 * took:10.3f} {algorithm:8.4f} {bus:8.4f}")
+        print(f"{size:8} {1e3 * times[-1]:10.3f} {algorithm:8.4f} {bus:8.4f}")
+
+# The smallest tensor costs little more than its steps, the largest its bytes.
+if dist.get_rank() == 0 and ranks > 1:
+    steps = 2 * (ranks - 1)
+    alpha = times[0] / steps
+    beta = (times[-1] - times[0]) / sizes[-1] * ranks / steps
+    half = ranks * alpha / beta / 1e6
+    print(f"alpha: {1e6 * alpha:.0f} µs, half of the time at {half:.3f} MB")
 dist.destroy_process_group()

@@ -29,7 +29,8 @@ def from_the_left(tensor):
     return box
 
 
-# On GPUs: device = torch.device("cuda", int(os.environ["LOCAL_RANK"])); torch.cuda.set_device(device); "nccl"
+# On GPUs, with `import os`: device = torch.device("cuda", int(os.environ["LOCAL_RANK"])),
+# then torch.cuda.set_device(device) and dist.init_process_group("nccl", device_id=device).
 device = torch.device("cpu")
 dist.init_process_group("gloo")
 rank = dist.get_rank()

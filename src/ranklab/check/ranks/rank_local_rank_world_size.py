@@ -72,7 +72,7 @@ def _place_problem(answer: Callable, truth: Place, nodes: list[int]) -> str:
 
 @grader
 def device_index(answer: Callable[[int, list[list[int]]], int]) -> Verdict:
-    """Grade the choice of a GPU under six ways of launching on a node with eight GPUs.
+    """Grade the choice of a GPU under seven ways of launching on a node with eight GPUs.
 
     Args:
         answer: ``device_index(local_rank, seen)`` returns the index for ``torch.cuda.set_device``, or raises where
@@ -124,6 +124,7 @@ LAUNCHES: list[tuple[str, Sequence[Sequence[int]], Mapping[int, int | None]]] = 
     ("CUDA_VISIBLE_DEVICES=7,3 torchrun, two processes", [(7, 3)] * 2, {0: 7, 1: 3}),
     ("CUDA_VISIBLE_DEVICES=4 torchrun, two processes", [(4,)] * 2, {1: None}),
     ("CUDA_VISIBLE_DEVICES=4,5 torchrun, four processes", [(4, 5)] * 4, {2: None, 3: None}),
+    ("srun, two tasks per socket", [(0, 1)] * 2 + [(2, 3)] * 2, {rank: rank for rank in range(4)}),
 ]
 CASES = [(case, seen, rank, wanted) for case, seen, own in LAUNCHES for rank, wanted in own.items()]
 
