@@ -14,7 +14,7 @@ import copy
 import torch
 import torch.distributed as dist
 from tiny_ddp import TinyDDP
-from tiny_models import CASES, Branch, made, plain, raised, tell, train
+from tiny_models import CASES, Branch, Early, made, plain, raised, tell, train
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -44,9 +44,9 @@ def compare(ours, theirs):
 told = {}
 for name, (make, dtype, micro) in (CASES | {"transposed": (transposed, torch.float32, 1)}).items():
     model = made(make, dtype)
-    tiny = TinyDDP(copy.deepcopy(model), find_unused_parameters=make is Branch)
+    tiny = TinyDDP(copy.deepcopy(model), find_unused_parameters=make in (Branch, Early))
     single = DDP(copy.deepcopy(model), bucket_cap_mb=1e-6, find_unused_parameters=True)
-    usual = DDP(copy.deepcopy(model), find_unused_parameters=make is Branch)
+    usual = DDP(copy.deepcopy(model), find_unused_parameters=make in (Branch, Early))
     ours = train(tiny, dtype, micro)
     told[name] = [*compare(ours, train(single, dtype, micro)), *compare(ours, train(usual, dtype, micro))]
 told["shapes"] = raised(lambda: TinyDDP(nn.Linear(2, 2 + rank)))

@@ -13,7 +13,7 @@ import copy
 import torch
 import torch.distributed as dist
 from tiny_ddp_buckets import BucketDDP
-from tiny_models import CASES, Branch, made, raised, tell, train
+from tiny_models import CASES, Branch, Early, made, raised, tell, train
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -44,7 +44,7 @@ for name, (make, dtype, micro) in (CASES | {"shuffled": (Shuffled, torch.float32
     for cap, length in BYTES.items():
         for to_none in (True, False) if cap == "tiny" else (True,):
             model = made(make, dtype)
-            unused = make is Branch
+            unused = make in (Branch, Early)
             torchs = {} if length is None else {"bucket_cap_mb": length / 2**20}
             caps = {} if length is None else {"caps": (length,)}
             theirs = DDP(copy.deepcopy(model), find_unused_parameters=unused, **torchs)

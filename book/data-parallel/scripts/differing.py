@@ -10,14 +10,15 @@ import torch.distributed as dist
 
 
 def differing(model):
-    """Return the names of parameters whose gradient is not the same on all ranks, none counted as zero.
+    """Return the names of parameters whose gradient is not the same on all ranks; none differs from zeros.
 
     Compares bits, because the smaller one of a number and NaN can be the number. Call it on every rank.
     """
     names = []
     for name, parameter in model.named_parameters():
         mine = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        bits = mine.contiguous().reshape(-1).view(torch.uint8)
+        there = torch.tensor([parameter.grad is not None], dtype=torch.uint8, device=mine.device)
+        bits = torch.cat([there, mine.contiguous().reshape(-1).view(torch.uint8)])
         lowest, highest = bits.clone(), bits.clone()
         dist.all_reduce(lowest, dist.ReduceOp.MIN)
         dist.all_reduce(highest, dist.ReduceOp.MAX)
@@ -37,6 +38,9 @@ ddp(torch.ones(1, 2, device=device) * dist.get_rank()).sum().backward()
 after_ddp = differing(model)
 model.weight.grad += dist.get_rank()  # what a forgotten rank, or a hook in ready order, may leave
 after_mistake = differing(model)
+if dist.get_rank() == 1:
+    model.bias.grad.fill_(float("nan"))
+after_nan = differing(model)
 if dist.get_rank() == 0:
-    print("after DDP:", after_ddp, "after a mistake:", after_mistake)
+    print("after DDP:", after_ddp, "after a mistake:", after_mistake, "and a NaN:", after_nan)
 dist.destroy_process_group()

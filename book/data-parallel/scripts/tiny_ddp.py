@@ -27,14 +27,16 @@ class TinyDDP(torch.nn.Module):
         super().__init__()
         self.module, self.find_unused = module, find_unused_parameters
         self.syncing, self.stale, self.listening = True, True, False
+        self.used = set()
         shapes = [None] * dist.get_world_size()
         dist.all_gather_object(shapes, [p.shape for p in module.parameters()])
         if any(other != shapes[0] for other in shapes):
             raise RuntimeError("the ranks' parameters differ in number or shape")
         copy_from_rank_zero([*module.parameters(), *module.buffers()])
         self.order = [p for p in module.parameters() if p.requires_grad][::-1]
-        for place, p in enumerate(self.order):
-            p.register_post_accumulate_grad_hook(partial(self.ready, place))
+        for i, p in enumerate(self.order):
+            p.register_post_accumulate_grad_hook(lambda _, i=i: self.used.add(i))
+            p.register_post_accumulate_grad_hook(partial(self.ready, i))
 
     def forward(self, *inputs, **named):
         """Bring rank 0's buffers after an exchange; expect the next one."""
@@ -72,9 +74,10 @@ class TinyDDP(torch.nn.Module):
             p.grad = share if used else p.grad
 
     def used_anywhere(self):
-        """Say of each parameter whether any rank has a gradient of it."""
+        """Say of each parameter whether any rank has used it."""
         used = torch.zeros(len(self.order), device=self.order[0].device)
-        used[list(self.arrived)] = 1
+        used[list(self.used)] = 1
+        self.used.clear()
         if self.find_unused:
             dist.all_reduce(used)
         return used.tolist()

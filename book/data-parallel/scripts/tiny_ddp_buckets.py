@@ -110,12 +110,13 @@ class BucketDDP(Hearing):
         """Finish the round; a parameter that no rank used stays as it is."""
         self.listening, used = False, self.arrived.copy()
         if self.find_unused:
-            here = [float(place in used) for place in range(len(self.order))]
+            here = [float(place in self.used) for place in range(len(self.order))]
             flags = torch.tensor(here, device=self.order[0].device)
             for place in self.view.keys() - used.keys():
                 self.fill(place)
             dist.all_reduce(flags)
             used = flags.nonzero().flatten().tolist()
+            self.used.clear()
         self.wait()
         for place in used:
             self.order[place].grad = self.view[place]
