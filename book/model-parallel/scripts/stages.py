@@ -33,14 +33,14 @@ for _ in range(300):
         dist.recv(x, src=rank - 1)
         x.requires_grad_()
     y = stage(x) if rank < last else (stage(x) - goal).square().mean()
-    gradient = torch.ones_like(y)  # 1 for the loss; elsewhere recv fills it
+    gradient = torch.ones(y.shape, device=device)  # 1 for the loss; elsewhere recv fills it
     if rank < last:
-        dist.send(y.detach(), dst=rank + 1)
+        dist.send(y.detach().contiguous(), dst=rank + 1)
         dist.recv(gradient, src=rank + 1)
     optimizer.zero_grad()
     y.backward(gradient)
     if rank > 0:
-        dist.send(x.grad, dst=rank - 1)
+        dist.send(x.grad.contiguous(), dst=rank - 1)
     squares = nn.utils.get_total_norm([p.grad for p in stage.parameters()]).square()
     dist.all_reduce(squares)  # norms do not add up, their squares do
     nn.utils.clip_grads_with_norm_(stage.parameters(), 1.0, squares.sqrt())

@@ -16,7 +16,7 @@ on_gpu = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
-dist.init_process_group("nccl" if on_gpu else "gloo")
+dist.init_process_group("nccl" if on_gpu else "gloo", device_id=device if on_gpu else None)
 dist.barrier()  # all ranks together, before the first pair talks
 rank, ranks = dist.get_rank(), dist.get_world_size()
 
@@ -36,8 +36,8 @@ batch = torch.randn(64, 32, generator=torch.Generator().manual_seed(0)).to(devic
 means = []
 for _ in range(50):
     optimizer.zero_grad()  # in every step: torch divides whatever stands in .grad
-    losses = []
-    schedule.step(*([batch] if rank == 0 else []), target=batch.sin() if rank == ranks - 1 else None, losses=losses)
+    losses, rows = [], [batch] if rank == 0 else []
+    schedule.step(*rows, target=batch.sin() if rank == ranks - 1 else None, losses=losses)
     if losses:
         means.append(sum(losses).item() / len(losses))
     optimizer.step()
