@@ -103,13 +103,12 @@ def test_another_container_that_shares_the_folder_leaves_a_running_world_alone(t
     assert home.exists()
 
 
-# A notebook with one rank. It prints as soon as the rank runs with its own environment.
+# A notebook with one rank, which prints: where Popen returns, Linux may not show the rank's environment yet.
 NOTEBOOK = """
 import os, subprocess, sys
 from ranklab.system.deadman import HOME, OWNER
 os.environ.update({{OWNER: "{owner}", HOME: "/nowhere"}})
-rank = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-print("started", flush=True)
+rank = subprocess.Popen([sys.executable, "-c", "import time; print('started', flush=True); time.sleep(600)"])
 rank.wait()
 """
 

@@ -138,6 +138,6 @@ def _warn_of_wrong_numbers(processes: Processes, result: CellOutcome, replies: M
     """Ask what a cell that ended well has called, and say so where its ranks did not call the same."""
     paths = {rank: watchdog_path(processes.home, rank) for rank in replies}
     answers = ask_together(paths, "cell", FIRST_ANSWER)
-    for rank in replies.keys() - answers.keys():  # it has no processor, or was stopped
-        answers[rank] = ask(processes, rank, "cell")
-    warn(result, {rank: answer for rank, answer in answers.items() if isinstance(answer, RankState)})
+    late = {rank: ask(processes, rank, "cell") for rank in replies.keys() - answers.keys()}
+    told = ((rank, answers.get(rank, late.get(rank))) for rank in replies)
+    warn(result, {rank: answer for rank, answer in told if isinstance(answer, RankState)})
