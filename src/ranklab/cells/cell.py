@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..engines.asking import ask_together
 from ..hangs import freed, torchs_log
 from ..hangs.report import all_lost, summarise, warn
 from ..layout import name_ranks
@@ -15,7 +14,7 @@ from ..live import Live
 from ..outcome import CellOutcome, RankOutcome
 from ..state import RankState
 from ..system.backends import named
-from ..system.home import last_line, watchdog_path
+from ..system.home import last_line
 from ..system.memory import kills
 from ..system.patience import FIRST_ANSWER, OUTPUT, POLL
 from .asking import ask, ask_all, mark_progress, patience_with
@@ -136,8 +135,6 @@ def _note_ended(result: CellOutcome, ended: Collection[int]) -> None:
 
 def _warn_of_wrong_numbers(processes: Processes, result: CellOutcome, replies: Mapping) -> None:
     """Ask what a cell that ended well has called, and say so where its ranks did not call the same."""
-    paths = {rank: watchdog_path(processes.home, rank) for rank in replies}
-    answers = ask_together(paths, "cell", FIRST_ANSWER)
-    late = {rank: ask(processes, rank, "cell") for rank in replies.keys() - answers.keys()}
-    told = ((rank, answers.get(rank, late.get(rank))) for rank in replies)
-    warn(result, {rank: answer for rank, answer in told if isinstance(answer, RankState)})
+    # One after the other: idle ranks answer in microseconds, and threads would take longer to start.
+    answers = {rank: ask(processes, rank, "cell") for rank in replies}
+    warn(result, {rank: answer for rank, answer in answers.items() if isinstance(answer, RankState)})

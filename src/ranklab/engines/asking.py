@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 from ..state import Answer, read
@@ -38,36 +37,6 @@ def ask(path: Path, question: str, timeout: float = ANSWER, more: More | None = 
         except OSError:
             return None
     return read(question, b"".join(parts))
-
-
-def ask_together(paths: Mapping[int, Path], question: str, timeout: float = ANSWER) -> dict[int, Answer]:
-    """Ask several watchdogs before the first answer is read, in one thread: the quickest way for idle ranks.
-
-    Args:
-        paths: where they listen, by rank.
-        question: one of :data:`ranklab.state.QUESTIONS`.
-        timeout: seconds to wait for each answer.
-
-    Returns:
-        The answers, by rank, without those that did not come.
-    """
-    asked, answers = {}, {}
-    with ExitStack() as stack:
-        for rank, path in paths.items():
-            connection = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            connection.settimeout(timeout)
-            with suppress(OSError):
-                connection.connect(str(path))
-                connection.sendall(question.encode())
-                asked[rank] = connection
-        for rank, connection in asked.items():
-            parts: list[bytes] = []
-            with suppress(OSError):
-                while _receive(connection, parts, None):
-                    pass
-                if answer := read(question, b"".join(parts)):
-                    answers[rank] = answer
-    return answers
 
 
 def _receive(connection: socket.socket, parts: list[bytes], more: More | None) -> bool:

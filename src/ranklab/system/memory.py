@@ -5,10 +5,8 @@ Linux limits and counts memory by control group, in two versions. Standard libra
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -43,7 +41,7 @@ def free_memory_mb() -> int:
     import psutil
 
     free = psutil.virtual_memory().available
-    for version, own in _groups(os.getpid()):
+    for version, own in _groups("self"):
         for folder in (own, *own.parents):
             limit, used = _number(folder / version.limit), _number(folder / version.used)
             if limit is not None and used is not None:
@@ -84,20 +82,19 @@ def shortage(before: dict[Path, int]) -> str:
     return ""
 
 
-@lru_cache(maxsize=1024)  # asked for every rank in every cell, and a rank stays in its group
-def _groups(pid: int) -> tuple[tuple[Version, Path], ...]:
+def _groups(pid: int | str) -> list[tuple[Version, Path]]:
     """Return the control groups that limit the memory of a process, with their versions."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
     except OSError:
-        return ()
+        return []
     groups = []
     for line in lines:
         number, controllers, path = line.split(":", 2)
         version = VERSIONS[2 if number == "0" else 1]
         if number == "0" or "memory" in controllers.split(","):
             groups.append((version, version.root / path.lstrip("/")))
-    return tuple(groups)
+    return groups
 
 
 def _number(file: Path, name: str = "") -> int | None:
