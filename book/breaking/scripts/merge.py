@@ -21,7 +21,9 @@ def calls_of(folder):
                 continue
             own = [f for f in entry["frames"] if "/torch/" not in f["filename"]]
             where = f"{Path(own[0]['filename']).name} line {own[0]['line']}" if own else "?"
-            what = entry["profiling_name"], entry["input_sizes"], where
+            name = entry["profiling_name"]  # gloo:all_reduce
+            free = name.rpartition(":")[2].startswith(("all_to_all", "scatter"))  # inputs may differ by rank
+            what = name, [] if free else entry["input_sizes"], where
             numbers = groups.setdefault(entry["process_group"], {})
             numbers.setdefault(entry["collective_seq_id"], {})[rank] = what
     return groups
