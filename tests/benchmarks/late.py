@@ -99,7 +99,7 @@ def main() -> int:
     console, failed = Console(), 0
     for path in named(ROOT, parser.parse_args().chapters):
         try:
-            execute(ROOT / path, notebook=late(read(ROOT / path)))
+            execute(ROOT / path, notebook=late(read(ROOT / path)), title=str(path))
             said = "goes on from its box"
         except BookError as error:
             said, failed = str(error), 1
