@@ -75,7 +75,7 @@ class Rebuilding(Starting):
     """Then sends buckets in rank 0's ready order."""
 
     def forward(self, *inputs, **named):
-        """Cut anew once, when all gradients have arrived in some order."""
+        """Rebuild once, when all gradients have arrived in some order."""
         if torch.is_grad_enabled() and len(self.arrived) == self.awaited:
             self.awaited, device = -1, self.order[0].device
             places = torch.tensor([*self.arrived], device=device)
@@ -85,7 +85,7 @@ class Rebuilding(Starting):
 
 
 class Hearing(Rebuilding):
-    """Is told by autograd that a gradient is complete."""
+    """Runs when autograd has completed a gradient."""
 
     def ready(self, place, parameter):
         """Put it into its bucket, and remember the order."""
