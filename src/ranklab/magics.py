@@ -54,6 +54,11 @@ class RankMagics(ParallelMagics):
     live_after = AFTER
     _latest: tuple | None = None  # processes, replies and text of the latest cell
 
+    @property
+    def last_result(self) -> AsyncResult | None:
+        """What ipyparallel returns of the latest cell: joined when it is asked for, which most cells never are."""
+        return AsyncResult.join(*self._latest[1].values()) if self._latest else None
+
     @magic_arguments.magic_arguments()
     @exec_args
     @output_args
@@ -132,7 +137,6 @@ class RankMagics(ParallelMagics):
 
         def send() -> dict:
             replies = {rank: world.view(rank).execute(cell, silent=False, block=False) for rank in ranks}
-            self.last_result = AsyncResult.join(*replies.values())
             self._latest = (world.processes, replies, cell)
             if save_name:
                 self.shell.user_ns[save_name] = self.last_result

@@ -64,7 +64,7 @@ def wait_for(
         if not given:
             return "trouble"
         until = min(POLL, remaining, given)
-        concurrent.futures.wait(pending.values(), timeout=until, return_when=concurrent.futures.FIRST_COMPLETED)
+        concurrent.futures.wait(pending.values(), timeout=until, return_when=concurrent.futures.FIRST_EXCEPTION)
         _show(processes, replies, timeout, live)
     return "finished"
 

@@ -74,7 +74,7 @@ def watch(shell, home: str, rank: int, log: logging.Logger) -> None:
     ends = [stream.end_cell for stream in (sys.stdout, sys.stderr) if isinstance(stream, RankStream)]
     lines_have_run: Callable[[], None] = nothing
     if here:
-        bookmark = Bookmark(bookmark_path(home, rank))
+        bookmark = Bookmark(bookmark_path(home, rank), shell.watchdog.has_called)
         bookmark.follow(shell)
         lines_have_run = bookmark.clear
         native = NativeOutput(home, rank)

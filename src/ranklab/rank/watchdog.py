@@ -109,9 +109,13 @@ class Watchdog:
         """End every wait of this rank, see :func:`ranklab.rank.cut.cut`."""
         return cut(self.notebook_connections)
 
+    def has_called(self) -> bool:
+        """Say whether the latest cell has called collectives on the present groups."""
+        return calls() != self._calls
+
     def cell(self) -> RankState:
         """Return the groups, and the collectives that the latest cell has called on them."""
-        if calls() == self._calls:
+        if not self.has_called():
             return RankState()
         recent = [called for called in collectives(self._cell_since) if called.recent]
         return RankState(groups=groups(), collectives=recent)

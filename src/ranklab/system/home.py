@@ -9,7 +9,7 @@ import os
 import struct
 from pathlib import Path
 
-NUMBER = struct.Struct("<q")  # how a bookmark stores its line
+BOOKMARK = struct.Struct("<q?")  # a rank's page: the line that runs, and whether its latest cell called a collective
 SHOWN_BYTES = 1 << 20
 
 
@@ -19,7 +19,7 @@ def watchdog_path(home: str | Path, rank: int) -> Path:
 
 
 def bookmark_path(home: str | Path, rank: int) -> Path:
-    """Return the file in which a rank notes the line it is in."""
+    """Return the file in which a rank notes the line it is in, and whether the cell called a collective."""
     return Path(home, f"rank-{rank}.line")
 
 
@@ -30,10 +30,20 @@ def native_path(home: str | Path, rank: int, stream: str) -> Path:
 
 def last_line(home: str | Path, rank: int) -> int:
     """Return the line of its cell in which a rank died; 0 where it ran none, or is on another computer."""
+    return _bookmark(home, rank)[0]
+
+
+def has_called(home: str | Path, rank: int) -> bool:
+    """Say whether a rank's latest cell, which has ended, called a collective; False for a rank on another computer."""
+    return _bookmark(home, rank)[1]
+
+
+def _bookmark(home: str | Path, rank: int) -> tuple[int, bool]:
     try:
-        return NUMBER.unpack(bookmark_path(home, rank).read_bytes())[0]
+        line, called = BOOKMARK.unpack(bookmark_path(home, rank).read_bytes())
     except (OSError, struct.error):
-        return 0
+        return 0, False
+    return line, called
 
 
 def last_words(home: str | Path, rank: int) -> str:

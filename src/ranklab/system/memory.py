@@ -41,7 +41,7 @@ def free_memory_mb() -> int:
     import psutil
 
     free = psutil.virtual_memory().available
-    for version, own in _groups("self"):
+    for version, own in _groups(_membership("self")):
         for folder in (own, *own.parents):
             limit, used = _number(folder / version.limit), _number(folder / version.used)
             if limit is not None and used is not None:
@@ -61,7 +61,8 @@ def kills(pids: Iterable[int]) -> dict[Path, int]:
     Returns:
         File that counts, to count; ``/proc/vmstat`` counts for the whole machine.
     """
-    groups = {folder / version.events: None for pid in pids for version, folder in _groups(pid)}
+    memberships = {_membership(pid) for pid in pids}  # most often all are in the same groups
+    groups = {folder / version.events: None for text in sorted(memberships) for version, folder in _groups(text)}
     counters = [Path("/proc/vmstat"), *groups]
     return {file: count for file in counters if (count := _number(file, "oom_kill")) is not None}
 
@@ -82,14 +83,19 @@ def shortage(before: dict[Path, int]) -> str:
     return ""
 
 
-def _groups(pid: int | str) -> list[tuple[Version, Path]]:
-    """Return the control groups that limit the memory of a process, with their versions."""
+def _membership(pid: int | str) -> str:
+    """Return the lines that name the control groups of a process, "" where it has ended."""
     try:
-        lines = Path(f"/proc/{pid}/cgroup").read_text().splitlines()
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8") as file:
+            return file.read()
     except OSError:
-        return []
+        return ""
+
+
+def _groups(membership: str) -> list[tuple[Version, Path]]:
+    """Return the control groups that limit the memory of a process, with their versions."""
     groups = []
-    for line in lines:
+    for line in membership.splitlines():
         number, controllers, path = line.split(":", 2)
         version = VERSIONS[2 if number == "0" else 1]
         if number == "0" or "memory" in controllers.split(","):
