@@ -7,6 +7,7 @@ import psutil
 import pytest
 from support import steady, stopwatch
 
+from ranklab.cells import cell as cells
 from ranklab.errors import RankError, RankTimeout, WorldError
 
 
@@ -163,6 +164,17 @@ def test_a_collective_that_nobody_waited_for_does_not_block_the_next_cell(notebo
     clock = stopwatch()
     assert notebook.px("print('here')").text == "ranks 0–3   here"
     assert clock() < 3
+
+
+def test_ranks_are_asked_what_they_called_only_after_a_cell_that_called(notebook, group, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cells, "ask", lambda _, rank, question: asked.append(rank))
+    notebook.px("print(rank)")
+    assert asked == []
+    notebook.px("dist.all_reduce(one)")
+    assert asked == [0, 1, 2, 3]
+    notebook.px("print(rank)")
+    assert asked == [0, 1, 2, 3]
 
 
 def test_one_cell_may_make_a_group_several_times(notebook):
