@@ -50,7 +50,7 @@ def needed(notebook) -> tuple[list[int], int]:
     """
     cells, below = notebook.cells, headings(notebook)
     box = next(place for place, cell in enumerate(cells) if cell.cell_type == "markdown" and LATE in cell.source)
-    words = cells[box].source.partition(LATE)[2].replace("\n", " ")
+    words = re.sub(r"\n>? ?", " ", cells[box].source.partition(LATE)[2])
     code = [place for place in range(box) if cells[place].cell_type == "code"]
 
     def where(holds: Callable[[int], object], what: str) -> list[int]:

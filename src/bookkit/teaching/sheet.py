@@ -6,13 +6,12 @@ import re
 from html import escape
 from pathlib import Path
 
+from bookkit.plain import LINK, anchor, entries
 from bookkit.teaching.choose import Block, outputs
 from bookkit.teaching.deck import asset
 from bookkit.teaching.lessons import Lesson
 from bookkit.teaching.words import bare, inline, paragraphs, plain, sentences
 
-TERM = re.compile(r"\{term\}`(?:[^`<]+<([^`>]+)>|([^`]+))`")
-ENTRY = re.compile(r"^(\S[^\n]*)\n  (.+?)(?=\n\n|\n```)", re.M | re.S)
 MOST_TERMS, DEFINITION = 6, 24
 HALF, FULL, CODE = 50, 104, 110  # characters of a line of terms, of the summary, and of code
 LINE, CODE_LINE, PAGE = 17, 13, 985  # pixels; the page without its frame, and with room for another font
@@ -22,9 +21,8 @@ DRAWN = "Drawing"
 
 def glossary(root: Path) -> dict[str, tuple[str, str]]:
     """Return each term of the glossary and its first sentence, in English, by the term in small letters."""
-    text = (root / "book" / "glossary.md").read_text(encoding="utf-8")
     found = {}
-    for term, words in ENTRY.findall(text):
+    for term, words in entries(root).items():
         spoken = bare(" ".join(re.sub(r"<span.*?</span>", "", words).split()))
         found[term.lower()] = term, re.split(r";|\. ", spoken)[0].rstrip(". ")
     return found
@@ -33,8 +31,9 @@ def glossary(root: Path) -> dict[str, tuple[str, str]]:
 def terms(lesson: Lesson, known: dict[str, tuple[str, str]]) -> list[tuple[str, str]]:
     """Return the terms that a chapter links to the glossary, in their order, each with its sentence."""
     texts = "\n".join(cell.source for cell in lesson.notebook.cells if cell.cell_type == "markdown")
-    named = [(target or name).lower().strip() for target, name in TERM.findall(texts)]
-    chosen = [name for name in dict.fromkeys(named) if name in known]
+    anchors = {anchor(term): name for name, (term, _) in known.items()}
+    named = dict.fromkeys(place for _, place in LINK.findall(texts))
+    chosen = [anchors[place] for place in named if place in anchors]
     return [(known[name][0], sentences(known[name][1], DEFINITION)) for name in chosen[:MOST_TERMS]]
 
 

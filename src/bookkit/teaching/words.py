@@ -12,6 +12,7 @@ from bookkit.voice import FOOTNOTE, MINUTES
 ROLE = re.compile(r"\{\w+\}`(?:([^`<]+?)\s*<[^`>]+>|([^`]+))`")
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 MARK = re.compile(r"\[\^[\w-]+\]")
+COMMENT = re.compile(r"<!--.*?-->", re.S)
 HEADINGS = re.compile(r"^#+ .*$", re.M)
 LABEL = re.compile(r"^\([\w-]+\)=$", re.M)
 SENTENCE = re.compile(r"(?<=[.?:])\s+(?=[A-Z`*(0-9])")
@@ -19,7 +20,8 @@ MARKDOWN = MarkdownIt("commonmark").enable("table")
 
 
 def bare(text: str) -> str:
-    """Return Markdown without headings, minutes, roles, links and footnotes."""
+    """Return Markdown without comments, headings, minutes, roles, links and footnotes."""
+    text = COMMENT.sub("", text)
     text = MINUTES.sub("", HEADINGS.sub("", FOOTNOTE.sub("", text)))
     text = ROLE.sub(lambda match: match[1] or match[2], LABEL.sub("", text))
     return MARK.sub("", LINK.sub(r"\1", text)).strip()
@@ -29,7 +31,7 @@ def paragraphs(text: str) -> list[str]:
     """Return the paragraphs of a text cell, without what is no paragraph: boxes, tables, code and pictures."""
     text = re.sub(r"^(`{3,}|:{3,}).*?^\1`*:*\s*$", "", text, flags=re.M | re.S)
     found = [" ".join(part.split("\n")).strip() for part in re.split(r"\n\s*\n", bare(text))]
-    return [part for part in found if part and not part.startswith(("|", "```", ":::"))]
+    return [part for part in found if part and not part.startswith(("|", "```", ":::", ">"))]
 
 
 def sentences(text: str, most: int) -> str:
