@@ -56,10 +56,11 @@ def for_the_site(text, terms):
 
 
 def _on_source(app, docname, source):
-    if not app.env.doc2path(docname).endswith(".ipynb"):
+    terms = {anchor(term): term for term in entries(app.srcdir)}
+    if not app.env.doc2path(docname).endswith(".ipynb"):  # the plans repeat the questions of chapters
+        source[0] = for_the_site(source[0], terms)
         return
     notebook = json.loads(source[0])
-    terms = {anchor(term): term for term in entries(app.srcdir)}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             cell["source"] = for_the_site("".join(cell["source"]), terms)
