@@ -51,7 +51,7 @@ def run(
     Returns:
         What every rank left behind. No rank is still at work.
     """
-    # Before the ranks work: then nothing else wants the processors, and it takes a tenth of the time.
+    # Before the ranks work: then nothing else wants the processors or Python's lock.
     kills_before = kills(filter(None, map(processes.pid, range(processes.size))))
     replies, began = send(), time.monotonic()
     reason = wait_for(processes, replies, timeout, live, presses, deadline)

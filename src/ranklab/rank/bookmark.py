@@ -2,8 +2,8 @@
 
 ``kill -9`` and a lack of memory leave a process no moment for a last word. So each top-level statement of a cell
 first puts its line number into a shared page of memory, a file in the world's private folder (read by
-:mod:`ranklab.system.home`). The notebook reads there, too, whether there is anything to ask after a cell: a look at a
-file costs a tenth of a question. Runs inside a rank. Standard library only.
+:mod:`ranklab.system.home`). The notebook reads there, too, whether there is anything to ask after a cell, which
+wakes no rank. Runs inside a rank. Standard library only.
 """
 
 from __future__ import annotations
