@@ -74,8 +74,8 @@ def a_part(block, promised="rest"):
 
 
 def test_a_plan_that_does_not_add_up_is_refused():
-    with pytest.raises(BookError, match="57 minutes are promised, and 1 are left"):
-        a_part({"chapter": "data-parallel/ddp"}, 57)
+    with pytest.raises(BookError, match="56 minutes are promised, and 1 are left"):
+        a_part({"chapter": "data-parallel/ddp"}, 56)
 
 
 def test_a_section_that_is_not_core_or_does_not_exist_is_refused():
