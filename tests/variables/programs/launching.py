@@ -15,6 +15,13 @@ if os.environ["RANK"] == "1":
     print("\\n".join(f"{name}={value}" for name, value in sorted(os.environ.items()) if name not in before))
 """
 
+# Both workers write to one pipe, and torchrun starts them with -u: print would write each word by itself.
+STORE = """
+import os
+
+os.write(1, f"agent store: {os.environ['TORCHELASTIC_USE_AGENT_STORE']}\\n".encode())
+"""
+
 
 def torchrun(*options, worker='print("ready")', **variables):
     """Be the agent of two workers.
@@ -56,5 +63,4 @@ def other_python(rank):
 
 @stage.program()
 def separate_store(rank):
-    worker = 'import os; print("agent store:", os.environ["TORCHELASTIC_USE_AGENT_STORE"])'
-    torchrun(worker=worker, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
+    torchrun(worker=STORE, TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1")
