@@ -29,6 +29,8 @@ NEEDS_HOSTS = "needs-hosts"
 NEEDS_SLURM = "needs-slurm"
 NEEDS_GPU = "needs-gpu"
 NEEDS_FRAMEWORKS = "needs-frameworks"
+EXPECTED_ERROR = "raises-exception"
+EXPECTED_ON_GPU = "raises-on-gpu"
 REPEATABLE = {
     "IPP_NONINTERACTIVE": "1",  # ipyparallel then prints in the order of ranks, not of arrival
     "PYTHONHASHSEED": "0",
@@ -130,6 +132,15 @@ def kept(cell):
     return next(filter(None, (lack(tag) for tag in tags(cell) if tag in NEEDS and NEEDS[tag].kept)), "")
 
 
+def raises(cell):
+    """Whether a cell shows an error on purpose where it is run.
+
+    A cell that needs a GPU is tagged ``raises-exception`` in any case: without a GPU it raises, and *Run All* in
+    JupyterLab and VS Code goes on below a cell only where it has this tag.
+    """
+    return (EXPECTED_ON_GPU if NEEDS_GPU in tags(cell) else EXPECTED_ERROR) in tags(cell)
+
+
 def unmet(paths, *, keeping=False):
     """What this machine lacks for chapters, as ``{what it lacks: [the chapters]}``.
 
@@ -172,6 +183,7 @@ def pytest_collection_modifyitems(items):
         cell = getattr(item, "cell", None)
         if cell is None:
             continue
+        item.options["check_exception"] = raises(cell)
         if reason := kept(cell):
             item.add_marker(pytest.mark.skip(reason=f"this machine {reason}, so the cell keeps what is stored"))
         elif any(map(lack, tags(cell))):

@@ -5,18 +5,15 @@ To add one, write the function, give it ``@rule("name", "how to fix it")``, and 
 
 import re
 
-from bookkit import leaks, voice  # noqa: F401 - the rules of voice enter the table when it is imported
+from bookkit import leaks, needs_rules, voice  # noqa: F401 - the rules of both enter the table when they are imported
 from bookkit.chapter import texts
-from bookkit.execute import EXPECTED_ERROR
-from bookkit.needs import NEEDS, NEEDS_FRAMEWORKS, NEEDS_GPU, NEEDS_HOSTS, NEEDS_SLURM
+from bookkit.needs import EXPECTED_ERROR, EXPECTED_ON_GPU, NEEDS, NEEDS_GPU, raises
 from bookkit.normalise import HIDDEN, MEASURED
 from bookkit.notebook import cell_name, tags
 from bookkit.recorded import unrecorded
 from bookkit.rulebook import RULES, Finding, rule
-from ranklab.programs import PROGRAMS
 
-RUNS = r"""(?:\b(?:run|[Pp]open|call|check_call|check_output|system)\(\[? *f?["']|^ *!) *{}\b"""  # a program, by name
-TAGS = {HIDDEN, EXPECTED_ERROR, MEASURED, *NEEDS}
+TAGS = {HIDDEN, EXPECTED_ERROR, EXPECTED_ON_GPU, MEASURED, *NEEDS}
 MOST_BYTES = 300_000
 MOST_LINES = 20
 MOST_COLUMNS_FOLDED = 80
@@ -68,15 +65,15 @@ def stderr(chapter):
                 yield index, f"stderr is stored ({_first_line(texts(output)[1])})"
 
 
-@rule("raises-exception", f"remove the tag, or tag the cell {EXPECTED_ERROR}")
+@rule("raises-exception", f"remove the tag, or tag the cell {EXPECTED_ERROR}; {EXPECTED_ON_GPU} where it needs a GPU")
 def errors(chapter):
     """An error is stored exactly where the chapter says that there is one."""
     for index, _, cell in chapter.code:
         stored = any(output.output_type == "error" for output in cell.outputs)
-        if stored and EXPECTED_ERROR not in tags(cell):
+        if stored and not raises(cell):
             yield index, "an error is stored"
-        if not stored and EXPECTED_ERROR in tags(cell) and cell.execution_count is not None:
-            yield index, f"it is tagged {EXPECTED_ERROR} but stores no error"
+        if not stored and raises(cell) and cell.execution_count is not None:
+            yield index, "its tags say that it raises an error, and it stores none"
 
 
 # What leaks
@@ -158,51 +155,6 @@ def measured(chapter):
     cells = [index for index, _, cell in chapter.code if MEASURED in tags(cell) and NEEDS_GPU not in tags(cell)]
     if len(cells) > MOST_MEASURED:
         yield None, f"{len(cells)} cells are tagged {MEASURED}; {MOST_MEASURED} are allowed"
-
-
-@rule("needs-hosts", "let lab be the hosts, or None where there are none, and ask `if lab:` before they are used")
-def needs_hosts(chapter):
-    """The chapter runs to its end where the machine can make no hosts, so it has to know whether there are any."""
-    yield from _unasked(chapter, NEEDS_HOSTS, "lab")
-
-
-@rule("needs-slurm", "let slurm be a Slurm, or None where there is none, and ask `if slurm:` before it is used")
-def needs_slurm(chapter):
-    """The chapter runs to its end where there is no Slurm."""
-    yield from _unasked(chapter, NEEDS_SLURM, "slurm")
-
-
-@rule(
-    "needs-frameworks",
-    'let frameworks be `not without("needs-frameworks")` of ranklab.packages, and ask `if frameworks:` before use',
-)
-def needs_frameworks(chapter):
-    """The chapter runs to its end where the packages are not installed."""
-    yield from _unasked(chapter, NEEDS_FRAMEWORKS, "frameworks")
-
-
-def _unasked(chapter, tag, name):
-    asked = False
-    for index, _, cell in chapter.code:
-        asked = asked or bool(re.search(rf"^\s*(?:\w+ = )*{name} = ", cell.source, re.M))
-        if tag in tags(cell) and not asked:
-            yield index, f"it is tagged {tag}, and no cell so far has made {name}"
-
-
-@rule("program", "tag the cell, and ask missing() of ranklab.programs, here or above, before the program runs")
-def program(chapter):
-    """A machine may lack a program that a cell runs: the cell says so, and its output is not compared there."""
-    above = ""
-    for index, _, cell in chapter.code:
-        above += cell.source
-        for known in PROGRAMS:
-            if known.tag in ("", NEEDS_HOSTS, NEEDS_SLURM):
-                continue  # hosts and a Slurm have rules of their own
-            runs = re.search(RUNS.format(known.name), cell.source, re.M)
-            if runs and known.tag not in tags(cell):
-                yield index, f"it runs {known.name} and is not tagged {known.tag}"
-            if known.tag in tags(cell) and f'missing("{known.name}")' not in above:
-                yield index, f"it is tagged {known.tag}, and no cell so far has asked whether {known.name} is there"
 
 
 @rule("exercise", "write one, and a solution below it; CONTRIBUTING.md shows how")

@@ -8,12 +8,12 @@ from typing import Any
 from .cells.nodemap import headline
 from .engines.choice import check_elsewhere
 from .engines.devices import check_backend
-from .errors import WorldError
+from .errors import RanklabError, WorldError
 from .lab.rates import Link, read_links
 from .layout import read_layout
 from .live import publish
 from .system.patience import DEADLINE
-from .world import World, latest, make_current
+from .world import World, latest, make_current, note_failed
 
 
 def start(
@@ -73,7 +73,11 @@ def start(
     running = latest()
     if running is not None and running.running:
         return _again(running, layout, links, seconds, engines, {"launcher": launcher, "backend": backend})
-    world = World(layout, seconds, launcher, engines, given, links, backend)
+    try:
+        world = World(layout, seconds, launcher, engines, given, links, backend)
+    except RanklabError as error:
+        note_failed(error)
+        raise
     make_current(world)
     # Here, because it loads ipyparallel: by now the ranks' start has, while another process imported torch.
     from .magics import register

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 ATTEMPTS = 3
 
 _current: World | None = None
+_failed = ""  # what the last start said, where no world came of it
 
 
 def current() -> World:
@@ -42,7 +43,7 @@ def current() -> World:
         WorldError: nothing was started, or it was stopped.
     """
     if _current is None:
-        raise WorldError("No ranks are running. Start them first: world = ranklab.start(4).")
+        raise WorldError(_failed or "No ranks are running. Start them first: world = ranklab.start(4).")
     return _current._require()
 
 
@@ -53,8 +54,14 @@ def latest() -> World | None:
 
 def make_current(world: World) -> None:
     """Point ``%%px`` and the graders at a world."""
-    global _current
-    _current = world
+    global _current, _failed
+    _current, _failed = world, ""
+
+
+def note_failed(error: Exception) -> None:
+    """Let the cells below a start that failed say why there are no ranks."""
+    global _failed
+    _failed = f"No ranks are running. The last start said: {str(error).partition(chr(10))[0]}"
 
 
 class World:
@@ -249,7 +256,7 @@ class World:
 
     def _require(self) -> World:
         if not self.running:
-            raise WorldError("The ranks were stopped. Start them again: world = ranklab.start(4).")
+            raise WorldError(_failed or "The ranks were stopped. Start them again: world = ranklab.start(4).")
         return self
 
     def __enter__(self) -> World:

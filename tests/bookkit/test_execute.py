@@ -7,6 +7,7 @@ import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellTimeoutError
 
+from bookkit import needs
 from bookkit.errors import ChapterError
 from bookkit.execute import execute
 from bookkit.notebook import code_cells, read
@@ -63,6 +64,19 @@ def test_an_expected_error_that_does_not_come_is_an_error(book):
     path = book.run("chapter", "x = 1", tags=["raises-exception"])
     with pytest.raises(ChapterError, match=r"cell \[1\]: is tagged raises-exception but raised nothing"):
         execute(path)
+
+
+@pytest.mark.parametrize("source", ["1 / 0", "1"])
+@pytest.mark.parametrize("shows", [[], ["raises-on-gpu"]])
+def test_on_a_gpu_an_error_is_expected_where_the_cell_says_so(book, monkeypatch, source, shows):
+    monkeypatch.setitem(needs.NEEDS, "needs-gpu", needs.Need(lambda: "", kept=True))
+    path = book.run("chapter", source, tags=["needs-gpu", "raises-exception", *shows])
+    if bool(shows) == (source == "1 / 0"):
+        assert execute(path).cells[-1].execution_count == 1
+    else:
+        with pytest.raises(ChapterError, match="raised nothing" if shows else "failed") as caught:
+            execute(path)
+        assert shows or "ZeroDivisionError: division by zero" in str(caught.value)
 
 
 def test_a_cell_that_takes_too_long(book):

@@ -105,6 +105,22 @@ def test_an_error_stands_where_the_tag_says(findings, make):
     assert findings(expected) == {}
 
 
+def test_a_cell_that_needs_a_gpu_stops_nobody_who_has_none(findings, make):
+    error = make.from_dict({"output_type": "error", "ename": "E", "evalue": "", "traceback": []})
+
+    def tagged(*tags, outputs=()):
+        def change(notebook):
+            notebook.cells[1].outputs = list(outputs)
+            notebook.cells[1].metadata["tags"] = ["needs-gpu", *tags]
+
+        return findings(change)
+
+    assert "needs-gpu" in tagged() and "needs-gpu" not in tagged("raises-exception")
+    assert "raises-exception" in tagged("raises-exception", outputs=[error])
+    assert "raises-exception" not in tagged("raises-exception", "raises-on-gpu", outputs=[error])
+    assert "raises-exception" in tagged("raises-exception", "raises-on-gpu")
+
+
 @pytest.mark.parametrize(
     "leak",
     [

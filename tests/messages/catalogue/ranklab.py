@@ -91,6 +91,16 @@ GROUP = Group(
             see="ranks/your-first-ranks#On GPUs",
         ),
         Message(
+            "No ranks are running. The last start said:",
+            "A `%%px` cell was run below a start that failed.",
+            ("`ranklab.start()` refused what was asked for, or the ranks did not come up.",),
+            "Read what follows: it is what the start said. Mend that, and run its cell again. If it says that there is "
+            "no GPU, leave the cells that need one.",
+            "No ranks are running. The last start said: This machine shows no NVIDIA GPU, and NCCL needs one",
+            by="notebook.below_a_failed_start",
+            see="ranks/your-first-ranks#On GPUs",
+        ),
+        Message(
             "ranks do not fit",
             "So many ranks need more memory than is free.",
             ("Other notebooks still have their ranks.",),
