@@ -290,7 +290,7 @@ def trusts_the_launcher(local_rank, seen):
         (lambda local_rank, seen: local_rank + 8, "There is no index 8"),
         (
             lambda local_rank, seen: right_device(local_rank, seen) if len(seen) != 4 or seen[0] == seen[3] else 0,
-            "srun, two tasks per socket: local rank 1 sees GPUs [0, 1]. Your answer is index 0, GPU 0, which belongs",
+            "srun, tasks dealt to two sockets in turn: local rank 2 sees GPUs [0, 1]. Your answer is index 0",
         ),
         (lambda local_rank, seen: None, "There is no index None"),
         (lambda local_rank, seen: seen[local_rank].index(local_rank), "Your answer raised ValueError"),

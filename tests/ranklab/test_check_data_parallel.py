@@ -86,7 +86,7 @@ def test_threads_that_meet_pass(told, body):
         ),
         (
             changed(BARE, "for i in sorted(failed)", "for i in failed"),
-            "With 3 replicas: replicas 1 and later fail, and the caller hears of the one that failed first in time",
+            "With 3 replicas: replicas 1 and later fail, and the caller hears of the first in time",
         ),
         (changed(BARE, "return outputs", "return torch.cat(outputs)"), "your answer returned Tensor, not a list of 2"),
         (changed(BARE, "return outputs", "return outputs[:1]"), "your answer returned 1 outputs, not 2."),

@@ -45,7 +45,7 @@ def test_a_step_for_each_rank_is_right(stepped):
         (changed(STEPS, "//", "/"), "A step that is not complete does not count."),
         (changed(STEPS, "steps * ranks", "steps // ranks"), "More ranks make the schedule faster, not slower."),
         ("return str(calls)", "Your function returned str, not a number."),
-        ("return step", "Your function raised NameError"),
+        ("return step", "your answer raised NameError"),
     ],
 )
 def test_a_wrong_number_of_steps_is_told_why(stepped, body, sentence):
@@ -65,7 +65,7 @@ def test_batches_in_turn_are_par(ordered):
     [
         (changed(ORDER, "torch.stack(batches, dim=1).flatten()[:length]", "torch.cat(parts)"), "one rank after anoth"),
         (changed(ORDER, "dim=1", "dim=0"), "That is one rank after another"),
-        (changed(ORDER, "[:length]", ""), "With 2 ranks and 7 rows in batches of 2: rank 0: the values are [7, 17,"),
+        (changed(ORDER, "[:length]", ""), "With 2 ranks and 7 rows in batches of 2: rank 0: the values are [7, 27,"),
         (changed(ORDER, "[:length]", ""), "but the padding is still there: there are 7 rows."),
         (changed(ORDER, "[:length]", "[-length:]"), "You cut the head off; the padding is at the end."),
         (changed(ORDER, "batches, dim=1", "parts, dim=1"), "Accelerate deals whole batches."),

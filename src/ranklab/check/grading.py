@@ -91,10 +91,18 @@ def number(answer: Callable, where: str, *arguments: Any, what: str = "a number"
         NotYet: it is none; says why.
     """
     given, problem = asked(answer, *arguments)
+    given = plain(given)
     if not problem and (isinstance(given, bool) or not isinstance(given, (int, float))):
         problem = f"your answer is {given!r}, it should be {what}."
     if problem:
         raise NotYet(f"{where}: {problem}")
+    return given
+
+
+def plain(given: Any) -> Any:
+    """Return a number of NumPy's or torch's as one of Python's, and everything else as it is."""
+    with contextlib.suppress(AttributeError, TypeError, ValueError, RuntimeError):  # no number, or several
+        return given.item()
     return given
 
 

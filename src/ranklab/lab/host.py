@@ -7,16 +7,16 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import psutil
 
 from ..errors import RanklabError
 from ..programs import PACKAGES, search_path
-from ..system.pipes import piped
 from .rates import Link, read_delay, read_rate
 
 TIMEOUT = 60.0
@@ -134,24 +134,19 @@ class Host:
         """
         argv = ["sh", "-c", command] if isinstance(command, str) else list(command)
         typed = command if isinstance(command, str) else " ".join(map(str, command))
-        process = self.popen(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-        )
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired as error:
-            said = (error.output or b"").decode(errors="replace")
-            sentence = f"`{typed}` on {self.name} was not finished after {timeout:g} s and was ended."
-            raise RanklabError(sentence + _last_lines(said)) from None
-        finally:
-            process.kill()
-            process.wait()
-            piped(process.stdout).close()
+        # A file, and no pipe: what the command leaves in the background, as "server &" does, would keep a pipe open.
+        with tempfile.TemporaryFile() as said:
+            process = self.popen(argv, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+            try:
+                process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                sentence = f"`{typed}` on {self.name} was not finished after {timeout:g} s and was ended."
+                raise RanklabError(sentence + _last_lines(_read(said))) from None
+            finally:
+                process.kill()
+                process.wait()
+            output = _read(said)
         if check and process.returncode:
             raise RanklabError(self._why_failed(typed, process.returncode) + _last_lines(output))
         return output.rstrip("\n")
@@ -212,6 +207,11 @@ class Host:
 
     def __repr__(self) -> str:
         return "   ".join(self.caption)
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace").replace("\r\n", "\n")
 
 
 def _last_lines(output: str) -> str:

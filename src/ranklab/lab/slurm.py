@@ -7,6 +7,7 @@ A job of the partition ``urgent`` takes the nodes of jobs in ``debug``, which th
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -25,6 +26,7 @@ from .lab import Lab
 
 PATIENCE = 300.0  # seconds; the daemons need two, and a machine may be busy
 LOOK = 0.05
+ENDING = 20.0  # seconds in which a command that is not finished in time may end its job
 WAITS = re.compile(r"(?m)^srun: job \d+ (?:queued and waiting for resources|has been allocated resources)\n?")
 NEEDED = ("slurmctld", "slurmd", "srun", "munged")
 NOBODY = 65534
@@ -48,6 +50,7 @@ TaskPlugin=task/affinity
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,sched_interval=2
+MinJobAge=604800
 GresTypes=gpu
 MpiDefault=none
 ReturnToService=2
@@ -96,16 +99,20 @@ class Job:
             text: wait until it has printed this instead.
 
         Raises:
-            RanklabError: it is not over in time; with what it has printed.
+            RanklabError: it is not over in time, or over without that state; with what it has printed.
         """
         deadline = time.monotonic() + timeout
         while True:
             states = {entry["JobState"] for entry in self.ask()}
             if states == {state} or (text and text in self.output) or (not state and states <= OVER):
                 return self
+            if state and states <= OVER:
+                told = ", ".join(sorted(states))
+                raise RanklabError(f"Job {self.number} is {told}, and was not seen {state}. It printed:\n{self.output}")
             if time.monotonic() > deadline:
                 self._slurm.run(f"scancel {self.number}")
-                raise RanklabError(f"Job {self.number} is not over after {timeout:g} s. It printed:\n{self.output}")
+                lacks = f"is not {state}" if state else "is not over"
+                raise RanklabError(f"Job {self.number} {lacks} after {timeout:g} s. It printed:\n{self.output}")
             time.sleep(LOOK)
 
     @property
@@ -233,6 +240,10 @@ class Slurm:
             said = (error.output or b"").decode(errors="replace")
             raise RanklabError(f"`{command}` was not finished after {timeout:g} s and was ended.\n{said}") from None
         finally:
+            if process.poll() is None:  # srun takes its job from the nodes, if it is asked and not killed
+                process.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(ENDING)
             process.kill()
             process.wait()
         if check and process.returncode:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from ..hangs import strays as words
@@ -70,7 +70,12 @@ class _End:
 
 
 def examine(
-    launch: Launch, agents: list[Agent], reason: str, timeout: float, strays: Mapping[int, int]
+    launch: Launch,
+    agents: list[Agent],
+    reason: str,
+    timeout: float,
+    strays: Mapping[int, int],
+    living: Collection[int] = (),
 ) -> tuple[CellOutcome, Failure | None]:
     """Say how a launch ended.
 
@@ -80,11 +85,12 @@ def examine(
         reason: "finished", "trouble" (a node failed and others went on), "deadline" or "interrupted".
         timeout: the deadline, seconds.
         strays: how many processes each rank had started at the deadline, see :func:`ranklab.launch.family.strays`.
+        living: the ranks that ran until the agents were ended.
 
     Returns:
         What the ranks did, for a panel, and the failure, None where there is none.
     """
-    ends = sorted((end for agent in agents for end in _ends(agent)), key=lambda end: end.outcome.rank)
+    ends = sorted((end for agent in agents for end in _ends(agent, living)), key=lambda end: end.outcome.rank)
     ranks = [end.outcome for end in ends]
     if killed := [agent for agent in agents if (agent.process.returncode or 0) < 0 and not agent.stopped]:
         _lost_with(killed[0], ends)
@@ -94,9 +100,9 @@ def examine(
     if not any(agent.attempts() for agent in agents):
         ranks = []  # no rank was started: there is nothing to say of them
     outcome = CellOutcome(ranks, timed_out=reason == "deadline")
-    failure = _of_agents(launch, agents, reason, timeout)
+    failure = _of_agents(launch, agents, reason, timeout, living)
     if failure is not None and failure.exit_code is None and strays:
-        _blame(outcome, failure, words.find(_running(agents), strays), timeout)
+        _blame(outcome, failure, words.find(sorted(living), strays), timeout)
     if failure is not None:
         outcome.headline = failure.sentence
     return outcome, failure
@@ -112,6 +118,12 @@ def _blame(outcome: CellOutcome, failure: Failure, found: Finding, timeout: floa
 
 def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) -> tuple[CellOutcome, Failure]:
     """Name the rank that failed first: one that was killed, else the earliest that raised."""
+    real = [end.when for end in broken if end.outcome.state == "raised" and not _lost_partner(end.outcome.error)]
+    for end in broken:
+        # What a rank answers to another's error, from a handler or an except clause, is not the cause.
+        if real and end.outcome.state == "died" and (end.outcome.exit_code or 0) > 0 and end.when > min(real):
+            end.outcome.state = "freed"
+    broken = [end for end in broken if end.outcome.state != "freed"]
     broken.sort(key=lambda end: (end.outcome.state != "died" or (end.outcome.exit_code or 0) >= 0, end.when))
     recorded = {end.outcome.rank: end.recorded for end in broken}
     raised = {end.outcome.rank: end.outcome.error for end in broken}
@@ -144,7 +156,13 @@ def _lost_with(agent: Agent, ends: list[_End]) -> None:
             outcome.note = f"ended because torchrun on {agent.launch.name(agent.node)} had been killed"
 
 
-def _of_agents(launch: Launch, agents: list[Agent], reason: str, timeout: float) -> Failure | None:
+def _lost_partner(error: str) -> bool:
+    return lost_partner(error, overdue=True)
+
+
+def _of_agents(
+    launch: Launch, agents: list[Agent], reason: str, timeout: float, living: Collection[int]
+) -> Failure | None:
     """Say what happened to torchrun itself, where no rank is to blame."""
     if reason == "interrupted":
         return Failure("You stopped torchrun; nothing of it runs any more.")
@@ -152,7 +170,7 @@ def _of_agents(launch: Launch, agents: list[Agent], reason: str, timeout: float)
     for agent in sorted(failed, key=lambda agent: agent.process.returncode > 0):  # a killed one is the cause
         return Failure(_why_failed(agent), exit_code=agent.process.returncode)
     if reason in ("deadline", "trouble"):
-        return _too_late(launch, agents, timeout)
+        return _too_late(launch, agents, timeout, living)
     return None
 
 
@@ -174,7 +192,7 @@ def _why_failed(agent: Agent) -> str:
     return f"torchrun{where} failed: {raised.error.splitlines()[0] if raised else f'exit status {code}'}"
 
 
-def _too_late(launch: Launch, agents: list[Agent], timeout: float) -> Failure:
+def _too_late(launch: Launch, agents: list[Agent], timeout: float, living: Collection[int]) -> Failure:
     """Say what everybody waited for when the time was up."""
     when = f"After {timeout:g} s: "
     absent = [agent.node for agent in agents if not agent.arrived()]
@@ -189,46 +207,57 @@ def _too_late(launch: Launch, agents: list[Agent], timeout: float) -> Failure:
     if waiting and launch.rdzv != STANDALONE:
         advice = "is the address right, the port open?"
         return Failure(f"{when}{_nodes(launch, waiting)} did not find one another; {advice}")
-    running = _running(agents)
+    if not living:
+        return Failure(f"{when}no rank ran any more, and torchrun waited: to start them again, or for another node.")
+    running = sorted(living)
     be = "was" if len(running) == 1 else "were"
     return Failure(
         f"{when}{name_ranks(running)} {be} still running. Do they wait for one another, or is timeout= too short?"
     )
 
 
-def _running(agents: list[Agent]) -> list[int]:
-    return sorted(rank for agent in agents for rank in agent.ranks() if agent.process.returncode != 0)
-
-
 def _nodes(launch: Launch, nodes: list[int]) -> str:
     return " and ".join(launch.name(node) for node in nodes)
 
 
-def _ends(agent: Agent) -> list[_End]:
+def _ends(agent: Agent, living: Collection[int]) -> list[_End]:
     """Read how the ranks of a node ended."""
     said = agent.log.text()
     table = {int(rank): (int(code), int(pid)) for rank, code, pid in ENTRY.findall(said)}
     ended = {int(pid) for pid in ENDED.findall(said)}
     return [
-        _end(agent, local_rank, rank, table.get(rank), ended, bool(table))
+        _end(agent, local_rank, rank, table.get(rank), ended, bool(table), rank in living)
         for local_rank, rank in enumerate(agent.ranks())
     ]
 
 
 def _end(
-    agent: Agent, local_rank: int, rank: int, entry: tuple[int, int] | None, ended: set[int], reported: bool
+    agent: Agent,
+    local_rank: int,
+    rank: int,
+    entry: tuple[int, int] | None,
+    ended: set[int],
+    reported: bool,
+    living: bool,
 ) -> _End:
     stdout, stderr = (agent.file(local_rank, name) for name in ("stdout.log", "stderr.log"))
     said = stderr.text()
     end = _End(RankOutcome(rank, clean(stdout.text()), clean(pytraceback.quiet(said)).strip("\n")))
     outcome, raised = end.outcome, pytraceback.find(said)
     stderr.look()
-    end.when = stderr.changed or end.when
+    end.when = stderr.changed if said else end.when  # that of an empty file is when the rank began
     error_file = agent.file(local_rank, "error.json")
     if callstack := _recorded(error_file):
         raised, end.recorded, end.when = pytraceback.find(callstack) or raised, True, error_file.path.stat().st_mtime
     outcome.exit_code, pid = entry or (None, 0)
-    outcome.state = _state(outcome.exit_code, pid in ended, raised, reported, agent.process.returncode)
+    if raised and outcome.exit_code not in (None, 1) and not end.recorded:
+        raised = None  # Python ends with 1 where an error ends it: this one was handled, and the program went on
+    if outcome.exit_code is None and (living or agent.process.returncode == 0 or reported):
+        outcome.state = "freed" if living else "done"
+    elif outcome.exit_code is None:
+        outcome.state = "raised" if raised else "done" if agent.stopped else "freed"
+    else:
+        outcome.state = _state(outcome.exit_code, pid in ended, raised is not None)
     if raised and outcome.state == "raised":
         outcome.error, outcome.traceback, outcome.stderr = raised.error, raised.lines, raised.before
     elif outcome.state == "died":
@@ -238,15 +267,17 @@ def _end(
     return end
 
 
-def _state(code: int | None, ended: bool, raised: pytraceback.Raised | None, reported: bool, torchrun: int) -> str:
-    """Tell how a rank ended: torchrun's table has the exit codes of those that failed, where it has printed one."""
-    if code is None:
-        if torchrun == 0 or reported:
-            return "done"
-        return "raised" if raised else "freed"
-    if code < 0:
-        return "freed" if ended else "died"
-    return "raised" if raised else "died"
+def _state(code: int, ended: bool, raised: bool) -> str:
+    """Tell how a rank of torchrun's table ended, which has the exit codes of those that failed.
+
+    Args:
+        code: its exit status.
+        ended: whether torchrun has sent it a signal.
+        raised: whether it has told an error.
+    """
+    if ended and (code < 0 or not raised):
+        return "freed"
+    return "raised" if raised and code > 0 else "died"
 
 
 def _recorded(error_file) -> str:

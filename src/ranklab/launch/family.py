@@ -32,6 +32,23 @@ def family(pids: Iterable[int]) -> set[int]:
     return found
 
 
+def living(pids: Iterable[int]) -> set[int]:
+    """Return the ranks that still run.
+
+    Args:
+        pids: the processes that were started.
+    """
+    found = set()
+    for pid in family(pids):
+        try:
+            process = psutil.Process(pid)
+            if _is_rank(process) and process.status() != psutil.STATUS_ZOMBIE:
+                found.add(int(_environment(process)["RANK"]))
+        except (psutil.Error, KeyError, ValueError):  # as below
+            continue
+    return found
+
+
 def strays(pids: Iterable[int]) -> dict[int, int]:
     """Return how many processes each rank has started that cannot meet in a process group if they try to.
 

@@ -7,7 +7,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
@@ -119,12 +119,13 @@ class Run:
         timeout: float,
         seconds: float,
         strays: Mapping[int, int],
+        living: Collection[int],
         note: str = "",
     ) -> None:
         from . import autopsy
 
         self.commands, self.note, self.seconds = launch.typed(), note, seconds
-        self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout, strays)
+        self._outcome, self.failure = autopsy.examine(launch, agents, reason, timeout, strays, living)
         self.logs = [agent.log.text() for agent in agents]
         self.report = autopsy.table(agents)
         starts = max(1, *(agent.attempts() for agent in agents))
@@ -190,11 +191,13 @@ class _Launching:
         self.environment = environment_for(launch, env, None if hosts else LOOPBACK, self.folder)
         self.agents: list[Agent] = []
         self.strays: dict[int, int] = {}
+        self.living: set[int] = set()
         self.began = time.monotonic()
 
     def run(self, show: bool) -> Run:
         """Start the agents, wait for them, end them, and read what they left."""
         from .agents import stop
+        from .family import living
 
         live, reason = Live(), "interrupted"
         try:
@@ -203,6 +206,7 @@ class _Launching:
                     self._start(holder)
                     reason = self._wait(live)
             finally:
+                self.living = living(agent.process.pid for agent in self.agents)
                 stop(self.agents)
             return self._finish(live, reason, show)
         except KeyboardInterrupt:
@@ -262,7 +266,8 @@ class _Launching:
 
     def _finish(self, live: Live, reason: str, show: bool) -> Run:
         seconds = time.monotonic() - self.began
-        run = Run(self.launch, self.agents, reason, self.timeout, seconds, self.strays, self.note)
+        found = self.strays, self.living
+        run = Run(self.launch, self.agents, reason, self.timeout, seconds, *found, self.note)
         if show:
             live.finish(*run.bundle())
             run._stand()
@@ -281,5 +286,6 @@ def _texts(launch: Launch, agents: list[Agent], name: str, attempt: int) -> list
     texts = [""] * launch.size
     for agent in agents:
         for local_rank, rank in enumerate(agent.ranks()):
-            texts[rank] = agent.file(local_rank, name, attempt).text()
+            # Each torchrun counts its own attempts: one that started its ranks less often has its last.
+            texts[rank] = agent.file(local_rank, name, min(attempt, max(0, agent.attempts() - 1))).text()
     return texts

@@ -15,9 +15,9 @@ from ..worlds import Case, every_rank, sizes
 if TYPE_CHECKING:
     from torch import Tensor
 
-# Rows by rank, and the number of rows in the dataset: other numbers of rows on each rank, none, and repeats in a rank.
+# Rows by rank, and the number of rows in the dataset: other numbers of rows on each rank, none, two and three of one.
 READ: dict[int, list[tuple[Any, ...]]] = {
-    2: [([0, 1, 2], [2, 3], 6), ([1, 1], [], 3)],
+    2: [([0, 1, 2], [2, 3], 6), ([1, 1, 1], [], 3)],
     3: [([0, 3, 6], [1, 4], [2, 5, 0], 8), ([4, 4, 1], [], [2, 3, 0], 6)],
     4: [([0, 1], [1, 2], [2, 3], [3], 5), ([], [0, 0], [2], [1], 4)],
 }

@@ -112,6 +112,7 @@ class _Evaluated:
     returned: Any
     training: bool
     moved: bool
+    frozen: bool
 
 
 @grader
@@ -173,7 +174,8 @@ def _evaluate(answer: Callable, load: Sequence[Sequence[int]], rank: int) -> _Ev
     if isinstance(returned, (list, tuple)):
         returned = [each.item() if isinstance(each, torch.Tensor) else each for each in returned]
     moved = not all(torch.equal(before[name], tensor) for name, tensor in model.state_dict().items())
-    return _Evaluated(returned, model.training, moved)
+    training = all(module.training for module in model.modules())
+    return _Evaluated(returned, training, moved, not all(weight.requires_grad for weight in model.parameters()))
 
 
 def _scores(load: Sequence[Sequence[int]]) -> list[list[tuple[float, float, int]]]:
@@ -214,6 +216,8 @@ def _wrong_evaluation(left: _Evaluated, case: Case, rank: int) -> str:
         return "the model has changed: in training mode BatchNorm learns from the test set. Call model.eval() first."
     if not left.training:
         return "the model is still in evaluation mode, and training goes on without dropout: call model.train()."
+    if left.frozen:
+        return "weights no longer ask for a gradient, so training learns nothing: torch.no_grad() is enough."
     if _pair(given, wanted):
         return ""
     by_rank = [_mean(own) for own in scores]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..grading import Raised, listed, safely
+from ..grading import asked, listed, plain
 from ..verdict import Verdict, correct, grader, not_yet
 from ..worlds import Case, every_rank, sizes
 
@@ -33,9 +33,10 @@ def schedule_steps(answer: Callable[[int, int, int, bool], int]) -> Verdict:
     """
     for loop in LOOPS:
         calls, ranks, passes, split = loop
-        got = safely(answer, *loop)
-        if isinstance(got, Raised):
-            return not_yet(f"Your function raised {got.words}")
+        got, problem = asked(answer, *loop)
+        if problem:
+            return not_yet(f"With calls={calls}, ranks={ranks}, passes={passes}, split_batches={split}: {problem}")
+        got = plain(got)
         if isinstance(got, bool) or not isinstance(got, (int, float)):
             return not_yet(f"Your function returned {type(got).__name__}, not a number.")
         wanted = calls // passes * (1 if split else ranks)
@@ -77,7 +78,7 @@ def in_order(answer: Callable[[Tensor, int, int], Tensor]) -> Verdict:
     cases = [
         Case(
             size,
-            tuple((_values(rows), batch, length) for rows in dealt(length, batch, size)),
+            tuple((_values(rows, length), batch, length) for rows in dealt(length, batch, size)),
             f"{length} row{'s' * (length != 1)} in batches of {batch}",
         )
         for size in tried
@@ -102,10 +103,12 @@ def dealt(length: int, batch: int, size: int) -> list[list[int]]:
     return [[row for chunk in chunks[rank::size] for row in chunk] for rank in range(size)]
 
 
-def _values(rows: list[int]) -> Tensor:
+def _values(rows: list[int], length: int) -> Tensor:
+    """Return the value of each row; in some data sets they repeat and fall, so that no sort puts them in order."""
     import torch
 
-    return torch.tensor(rows) * 10 + 7
+    numbers = torch.tensor(rows)
+    return (numbers * 7 % 5 if length % 2 else numbers) * 10 + 7
 
 
 def _wrong_order(got: Any, case: Case, rank: int) -> str:
@@ -118,7 +121,7 @@ def _wrong_order(got: Any, case: Case, rank: int) -> str:
         return f"the answer is {'nothing (None)' if got is None else f'a {type(got).__name__}'}, a tensor is expected."
     values = [values.tolist() for values, _, _ in case.arguments]
     _, batch, length = case.arguments[0]
-    wanted = _values(list(range(length))).tolist()
+    wanted = _values(list(range(length)), length).tolist()
     if (flat := got.tolist()) == wanted:
         return ""
     one_after_another = [value for part in values for value in part]

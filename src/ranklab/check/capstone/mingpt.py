@@ -25,7 +25,7 @@ HISTORIES: tuple[tuple[list[tuple[int, int]], int], ...] = (
 # Who found which snapshot, by its number of steps; None found nothing.
 FOUND = {
     2: ((50, None), (None, 50), (50, 100), (None, None), (0, None)),
-    3: ((None, 150, 100), (100, 100, 100)),
+    3: ((None, 150, 100), (None, 0, None)),
     4: ((50, 50, None, None), (None, None, 150, 150), (200, 50, 100, 150), (None, None, None, None)),
 }
 # Queries and keys of one call: all characters, then fewer queries, then one.

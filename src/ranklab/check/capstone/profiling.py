@@ -23,7 +23,7 @@ SPANS: tuple[tuple[str, list[Span], list[Span]], ...] = (
     ("no sum", [], [(0, 5)]),
     ("spans that are not in order", [(30, 40), (0, 4)], [(35, 50), (2, 3)]),
     ("sums that follow one another", [(0, 5), (5, 10)], [(10, 12)]),
-    ("everything that overlaps", [(0, 10), (0, 10), (8, 20)], [(5, 9), (6, 12), (15, 16)]),
+    ("everything that overlaps", [(0, 10.5), (0, 10), (8, 20.25)], [(5, 9), (6, 12.25), (15, 16)]),
 )
 
 
@@ -40,7 +40,7 @@ def exposed_time(answer: Callable[[list[Span], list[Span]], float]) -> Verdict:
     for words, sums, work in SPANS:
         given = number(answer, f"With {words}", list(sums), list(work))
         wanted = _length([*sums, *work]) - _length(work)
-        if abs(given - wanted) > 1e-6:
+        if not abs(given - wanted) <= 1e-6:  # nan is wrong, too
             told = f"With {words}: your answer is {given:g}, and {wanted:g} would be right."
             return not_yet(told + _slip(given, sums, work))
     return correct(f"{len(SPANS)} of {len(SPANS)} cases.")

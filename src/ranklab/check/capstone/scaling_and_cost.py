@@ -45,7 +45,7 @@ def scaling_efficiency(answer: Callable[[str, int, float, float, float, float], 
                 where = f"{kind} scaling, {ranks} rank{'s' * (ranks != 1)}, seconds = {seconds:g}, size = {size:g}"
                 given = number(answer, where, kind, ranks, seconds, size, alpha, beta)
                 expected = _efficiency(kind, ranks, seconds, _talk(ranks, size, alpha, beta))
-                if abs(given - expected) > CLOSE:
+                if not abs(given - expected) <= CLOSE:  # nan is wrong, too
                     why = _slip(given, kind, ranks, seconds, size, alpha, beta)
                     return not_yet(f"{where}: your answer is {given:.3g}, expected {expected:.3g}.{why}")
     return correct(f"{len(KINDS) * len(RANKS) * len(JOBS)} jobs, strong and weak, on 1 to 512 ranks.")

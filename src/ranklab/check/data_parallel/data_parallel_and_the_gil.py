@@ -128,24 +128,27 @@ def _without_grad(answer: Callable, count: int) -> str:
 
 
 def _failing(answer: Callable, count: int) -> str:
-    """All but replica 0 fail, the last one first; the caller has to hear of replica 1."""
+    """All but replica 0 fail, the last one first and then the first one first; the caller has to hear of replica 1."""
 
-    def replica(number: int, chunk: Tensor) -> Tensor:
+    def replica(number: int, place: int, chunk: Tensor) -> Tensor:
         if number == 0:
             return chunk
-        time.sleep(0.03 * (count - number))
+        time.sleep(0.03 * place)
         raise LookupError(f"replica {number}")
 
-    replicas = [functools.partial(replica, number) for number in range(count)]
-    try:
-        answer(replicas, _chunks(count))
-    except LookupError as error:
-        if "replica 1" in str(error):
-            return ""
-        return "replicas 1 and later fail, and the caller hears of the one that failed first in time, not by number."
-    except Exception as error:
-        return f"a replica raised LookupError, and the caller gets {type(error).__name__}."
-    return "a replica raised LookupError in its thread, and the caller never hears of it."
+    for places in range(count, 0, -1), range(count):
+        replicas = [functools.partial(replica, number, place) for number, place in enumerate(places)]
+        try:
+            answer(replicas, _chunks(count))
+        except LookupError as error:
+            if "replica 1" not in str(error):
+                when = "first" if places[0] else "last"
+                return f"replicas 1 and later fail, and the caller hears of the {when} in time, not of number 1."
+        except Exception as error:
+            return f"a replica raised LookupError, and the caller gets {type(error).__name__}."
+        else:
+            return "a replica raised LookupError in its thread, and the caller never hears of it."
+    return ""
 
 
 TRIALS = (_at_once, _in_order, _without_grad, _failing)

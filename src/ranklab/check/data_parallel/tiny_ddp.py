@@ -69,7 +69,7 @@ def _known(got: Any, mean: Tensor, case: Case) -> str:
 
     if not isinstance(got, torch.Tensor) or got.shape != mean.shape:
         return ""
-    if torch.allclose(got, mean * case.size):
+    if torch.allclose(got.double(), mean.double() * case.size):
         return " That is the sum: divide it by the number of ranks."
     if "another" in case.words or "its own" in case.words:
         return " Different gradients were added: the ranks have to call in one order."

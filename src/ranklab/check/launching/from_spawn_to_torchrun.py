@@ -217,7 +217,7 @@ def _read_command(command: str) -> dict:
     from torch.distributed.run import get_args_parser
 
     try:
-        words = shlex.split(command)
+        words = shlex.split(command.replace("\\\n", ""))  # as a shell joins lines; shlex would make a word of the break
     except ValueError as error:
         return {"problem": f"a shell cannot read it: {error}."}
     if words[:1] != ["torchrun"]:

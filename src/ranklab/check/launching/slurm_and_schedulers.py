@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import shlex
 import signal
@@ -31,7 +32,7 @@ NODELISTS = {
     "n[1-3]": ["n1", "n2", "n3"],
     "gpu[1-2],login3": ["gpu1", "gpu2", "login3"],
     "a[1,3-4],b2": ["a1", "a3", "a4", "b2"],
-    "rack-7,rack-[8-9]": ["rack-7", "rack-8", "rack-9"],
+    "rack-7,rack-[9-11]": ["rack-7", "rack-9", "rack-10", "rack-11"],
     "n[08-10]": ["n08", "n09", "n10"],
     "n[098-101]": ["n098", "n099", "n100", "n101"],
 }
@@ -42,6 +43,7 @@ while [ "${1#-}" != "$1" ]; do
   name=${1%%=*} value=${1#*=}
   case "$name" in
     --label|--exact|--overlap|--exclusive|--kill-on-bad-exit|--unbuffered|-[lKu]) ;;
+    -[A-Za-z]?*) name=${1:0:2} value=${1:2} ;;
     *) if [ "$name" = "$1" ]; then value=$2; shift; fi ;;
   esac
   case "$name" in
@@ -55,13 +57,16 @@ set -- "$(printf '%s ' $hosts | cut -d' ' -f1-${some:-99})" "$@"
 hosts=$1 node=0 rank=0; shift
 for host in $hosts; do
   for ((task = 0; task < tasks; task++)); do
-    NODE=$host SLURM_STEP_ID=0 SLURM_NODEID=$node SLURM_LOCALID=$task SLURM_PROCID=$rank "$@" </dev/null
+    export NODE=$host SLURMD_NODENAME=$host SLURM_STEP_ID=0 SLURM_NODEID=$node
+    SLURM_LOCALID=$task SLURM_PROCID=$rank "$@" </dev/null
     rank=$((rank + 1))
   done
   node=$((node + 1))
 done
 """,
-    "scontrol": '[ "$1 ${2%s} $3" = "show hostname $SLURM_JOB_NODELIST" ] && printf "%s\\n" $HOSTS',
+    "scontrol": """
+[ "$1 ${2%s} ${3-$SLURM_JOB_NODELIST}" = "show hostname $SLURM_JOB_NODELIST" ] && printf "%s\\n" $HOSTS
+""",
     "hostname": 'echo "$NODE"',
     # One write a call: a batch file may start several at once.
     "torchrun": 'line=$(printf "%s\\t" "${SLURM_STEP_ID-none}" "$NODE" "$@"); echo "$line" >>"$CALLS"',
@@ -126,7 +131,9 @@ def _asks(text: str) -> dict[str, str]:
         for number, word in enumerate(words):
             name, equals, value = word.partition("=")
             following = words[number + 1] if number + 1 < len(words) else ""
-            if name.startswith("-") or name == "hetjob":
+            if word[:2] in short and len(word) > 2:  # -N3
+                found[short[word[:2]]] = word[2:]
+            elif name.startswith("-") or name == "hetjob":
                 found[short.get(name, name.lstrip("-"))] = value if equals else following
     return found
 
@@ -146,7 +153,9 @@ def _run(nodes: Sequence[int], text: str, tasks: str, job: int) -> list[Call]:
             "HOSTS": " ".join(hosts),
             "TASKS": tasks,
             "NODE": hosts[0],
+            "SLURMD_NODENAME": hosts[0],
             "SLURM_JOB_ID": str(job),
+            "SLURM_JOBID": str(job),  # its former name, which Slurm still sets
             "SLURM_JOB_NODELIST": f"node[1-{len(hosts)}]",
             "SLURM_NODELIST": f"node[1-{len(hosts)}]",
             "SLURM_NNODES": str(len(hosts)),
@@ -179,15 +188,17 @@ def _run(nodes: Sequence[int], text: str, tasks: str, job: int) -> list[Call]:
 
 
 def _call(words: list[str]) -> Call:
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    for name in ("nnodes", "node", "nproc", "master-addr", "master-port", "rdzv-backend", "rdzv-endpoint"):
-        full = {"node": "node-rank", "nproc": "nproc-per-node"}.get(name, name)
-        parser.add_argument(f"--{full}", f"--{full.replace('-', '_')}", default="")
-    parser.add_argument("rest", nargs="*")
+    from torch.distributed.run import get_args_parser
+
+    parser, said = get_args_parser(), io.StringIO()
+    for action in parser._actions:  # here an option that was not given is "", and what was given is a text
+        if action.nargs is None and action.option_strings:
+            action.type, action.default = str, ""
     try:
-        options, _ = parser.parse_known_args(words[2:])
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+            options = parser.parse_args(words[2:])
     except SystemExit:
-        raise NotYet(f"torchrun cannot read its options: {' '.join(words[2:])}.") from None
+        raise NotYet(f"torchrun says: {said.getvalue().strip().rpartition('error: ')[2]}.") from None
     return Call(words[0] != "none", words[1], options)
 
 
@@ -228,8 +239,8 @@ def _call_problem(nodes: Sequence[int], number: int, options: argparse.Namespace
         return f"all meet at the first node, node1; yours is {host or 'missing'}."
     if not port.isdigit():
         return f"--master-port is {port or 'missing'}, and not a number."
-    if options.rest[:1] != [PROGRAM]:
-        return f"the program is {PROGRAM}; yours is {' '.join(options.rest) or 'missing'}."
+    if options.training_script != PROGRAM:
+        return f"the program is {PROGRAM}; yours is {options.training_script}."
     return ""
 
 

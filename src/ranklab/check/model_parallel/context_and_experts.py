@@ -22,7 +22,7 @@ PARTS = (
     ("1 part", 1, 0.0, 0.0),
     ("5 parts", 5, 0.0, 0.0),
     ("3 parts with scores near 1000", 3, 1000.0, 1000.0),
-    ("3 parts with scores near −1000", 3, -1000.0, -1000.0),
+    ("3 parts with scores near −1000, and near 1000 for one query", 3, -1000.0, -1000.0),
     ("2 parts, and some queries that saw no key in one of them", 2, 0.0, 0.0),
     ("3 parts, and some queries that saw no key in any of them", 3, 0.0, 0.0),
 )
@@ -73,6 +73,8 @@ def _parts(number: int, parts: int, first: float, others: float) -> tuple[Tensor
     lses = 2 * torch.randn(parts, 6, generator=draw, dtype=torch.float64)
     lses[0] += first
     lses[1:] += others
+    if "for one query" in PARTS[number][0]:
+        lses[:, 2] += 2000
     if "in one" in PARTS[number][0]:
         lses[0, :2] = lses[1, 3] = -torch.inf
     if "in any" in PARTS[number][0]:

@@ -208,8 +208,8 @@ def _environment(situation: int, port: int) -> dict[str, str]:
 def _arguments(answer: Callable, situation: int, port: int) -> tuple[Any, str]:
     """Return what the answer says, without the store (which cannot travel), and its error in words."""
     try:
-        given = answer(_environment(situation, port))
-        if SITUATIONS[situation][1] and (problem := _written_down(answer, situation, given)):
+        given, met = _told(answer, _environment(situation, port))
+        if SITUATIONS[situation][1] and (problem := _written_down(answer, situation, given, met, port)):
             return None, problem
     except Exception as error:
         return None, f"your answer raised {describe(error)}"
@@ -218,16 +218,30 @@ def _arguments(answer: Callable, situation: int, port: int) -> tuple[Any, str]:
     return given, ""
 
 
-def _written_down(answer: Callable, situation: int, given: Any) -> str:
+def _told(answer: Callable, environment: dict[str, str]) -> tuple[Any, tuple[str | None, ...]]:
+    """Call an answer in an environment; return what it says, and the place that the environment names afterwards."""
+    with mock.patch.dict(os.environ, environment, clear=True):
+        return answer(os.environ), tuple(map(os.environ.get, ELSEWHERE))
+
+
+def _written_down(answer: Callable, situation: int, given: Any, met: tuple[str | None, ...], port: int) -> str:
     """Say that an answer names a place of its own, "" where it names the one that it was told."""
-    if not isinstance(given, Mapping) or not str(given.get("init_method")).startswith("tcp://"):
+    if not isinstance(given, Mapping):
         return ""
-    place = answer(_environment(situation, 0) | ELSEWHERE)["init_method"]
-    met = urlsplit(place)
-    if f"{met.hostname}:{met.port}" == "{MASTER_ADDR}:{MASTER_PORT}".format(**ELSEWHERE):
+    told = os.environ["MASTER_ADDR"], str(port)
+    if (own := getattr(given.get("store"), "port", port)) != port:
+        return f"MASTER_PORT is {port}, and your store is at port {own}."
+    if "store" not in given and given.get("init_method", "env://") == "env://" and met != told:
+        names = " and ".join(ELSEWHERE)
+        return f"{names} were {' and '.join(told)}, and your answer changes them to {' and '.join(map(str, met))}."
+    if not str(given.get("init_method")).startswith("tcp://"):
         return ""
-    told = " and ".join(f"{name} is {value}" for name, value in ELSEWHERE.items())
-    return f"where {told}, your answer still is {place!r}."
+    place = _told(answer, _environment(situation, 0) | ELSEWHERE)[0]["init_method"]
+    url = urlsplit(place)
+    if f"{url.hostname}:{url.port}" == "{MASTER_ADDR}:{MASTER_PORT}".format(**ELSEWHERE):
+        return ""
+    elsewhere = " and ".join(f"{name} is {value}" for name, value in ELSEWHERE.items())
+    return f"where {elsewhere}, your answer still is {place!r}."
 
 
 def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
@@ -240,7 +254,7 @@ def _meet(answer: Callable, situation: int, port: int) -> tuple[int, str]:
     for tries_left in (0,) if SITUATIONS[situation][1] else (2, 1, 0):
         try:
             with mock.patch.dict(os.environ, environment, clear=True):
-                dist.init_process_group(**{"backend": "gloo", "timeout": PATIENCE, **answer(dict(environment))})
+                dist.init_process_group(**{"backend": "gloo", "timeout": PATIENCE, **answer(os.environ)})
             return dist.get_world_size(), ""  # gloo has connected this rank with every other one
         except Exception as error:
             if not tries_left or not isinstance(error, dist.DistNetworkError):

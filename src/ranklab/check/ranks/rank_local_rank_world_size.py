@@ -111,7 +111,7 @@ def _index_or_refusal(answer: Callable, local_rank: int, seen: list[list[int]]) 
         return answer(local_rank, seen)
     except NameError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Raised(describe(error))
 
 
@@ -124,7 +124,7 @@ LAUNCHES: list[tuple[str, Sequence[Sequence[int]], Mapping[int, int | None]]] = 
     ("CUDA_VISIBLE_DEVICES=7,3 torchrun, two processes", [(7, 3)] * 2, {0: 7, 1: 3}),
     ("CUDA_VISIBLE_DEVICES=4 torchrun, two processes", [(4,)] * 2, {1: None}),
     ("CUDA_VISIBLE_DEVICES=4,5 torchrun, four processes", [(4, 5)] * 4, {2: None, 3: None}),
-    ("srun, two tasks per socket", [(0, 1)] * 2 + [(2, 3)] * 2, {rank: rank for rank in range(4)}),
+    ("srun, tasks dealt to two sockets in turn", [(0, 1), (2, 3)] * 2, {0: 0, 1: 2, 2: 1, 3: 3}),
 ]
 CASES = [(case, seen, rank, wanted) for case, seen, own in LAUNCHES for rank, wanted in own.items()]
 

@@ -113,7 +113,7 @@ def _around(ranks: int, alpha: float, beta: float) -> list[float]:
     levels = (ranks - 1).bit_length()
     saved, extra = 2 * (ranks - 1) - 2 * levels, 2 * levels - 2 * (ranks - 1) / ranks
     crossing = saved / extra * alpha / beta
-    return [1e3, 1e5, 1e7] + [max(1e3, crossing * factor) for factor in (0.2, 0.8, 1.25)]
+    return [1e3, 1e5, 1e7] + [max(1e3, crossing * factor) for factor in (0.2, 0.9, 1.1)]
 
 
 def _ring(ranks: int, size: float, alpha: float, beta: float) -> float:

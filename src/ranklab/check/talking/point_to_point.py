@@ -66,6 +66,8 @@ def _shifts() -> Iterator[Case]:
         if case.words.startswith("12 "):
             for by in (-1, 2, 0, case.size, -2 * case.size - 1):
                 yield _shifted(case, by)
+            matrices = tuple((tensor.reshape(3, 4),) for (tensor,) in case.arguments)
+            yield _shifted(Case(case.size, matrices, "a matrix of 3 × 4"), 1)
         yield _shifted(case, 1)
 
 
