@@ -75,6 +75,7 @@ NAMED = {
     "ranklab/test_forkserver.py::test_an_unsafe_server_is_not_forked": "ranks",
     "ranklab/test_forkserver.py::test_spawn_behaves_the_same": "ranks",
     "ranklab/test_forkserver.py::test_stop_ends_what_a_rank_has_started": "ranks",
+    "ranklab/test_forkserver.py::test_what_an_imported_module_prints_is_no_report": "ranks",
     "ranklab/test_forkserver.py::test_what_torch_reads_when_imported_is_read_again": "ranks",
     "ranklab/test_gpu_programs.py::test_on_a_cpu_a_late_rank_is_told_by_an_exception": "ranks",
     "ranklab/test_gpu_programs.py::test_the_matrix_of_gloo_is_the_one_that_meeting_up_draws": "ranks",

@@ -52,7 +52,7 @@ class RankMagics(ParallelMagics):
     ranks = "all"
     block = True
     live_after = AFTER
-    _latest: tuple | None = None  # processes, replies and text of the latest cell
+    _latest: tuple | None = None  # processes, replies and text of the latest cell, and what came of it once it is known
 
     @property
     def last_result(self) -> AsyncResult | None:
@@ -96,9 +96,11 @@ class RankMagics(ParallelMagics):
         world = worlds.current()
         if self._latest is None or self._latest[0] is not world.processes:
             raise WorldError(NO_RESULT)
-        _, replies, cell = self._latest
+        _, replies, cell, outcome = self._latest
         if args.save_name:
             self.shell.user_ns[args.save_name] = self.last_result
+        elif outcome is not None:
+            self._tell(outcome, Live(self.live_after))
         else:
             self._await(world, lambda: replies, cell, self.timeout, self.live_after)
 
@@ -137,7 +139,7 @@ class RankMagics(ParallelMagics):
 
         def send() -> dict:
             replies = {rank: world.view(rank).execute(cell, silent=False, block=False) for rank in ranks}
-            self._latest = (world.processes, replies, cell)
+            self._latest = (world.processes, replies, cell, None)
             if save_name:
                 self.shell.user_ns[save_name] = self.last_result
             return replies
@@ -160,10 +162,15 @@ class RankMagics(ParallelMagics):
         deadline, seconds = (on_the_wall, timeout) if timeout else (less_what_others_take, world.timeout)
         with Presses() as presses:  # until the panel stands: a press meanwhile must not lose it
             outcome = cells.run(world.processes, send, seconds, live, presses, cell, deadline)
-            _show(outcome, live)
+            if self._latest:
+                self._latest = (*self._latest[:3], outcome)
             tell_ranks(world.size, outcome.headline if outcome.timed_out else "")
-            if outcome.headline:
-                raise (RankTimeout if outcome.timed_out else RankError)(outcome.headline)
+            self._tell(outcome, live)
+
+    def _tell(self, outcome: CellOutcome, live: Live) -> None:
+        _show(outcome, live)
+        if outcome.headline:
+            raise (RankTimeout if outcome.timed_out else RankError)(outcome.headline)
 
 
 def refuse_output_options(args: argparse.Namespace) -> None:

@@ -41,15 +41,19 @@ class Collective:
 
 
 class Pulse(NamedTuple):
-    """Two counts that stand still while a rank waits.
+    """Counts that stand still while a rank waits.
 
     Attributes:
         called: collectives called on the present groups; also what has ended, where a call comes back before that.
         woken: times that the rank's thread has slept and was woken; 0 where the system does not count it (macOS).
+        worked: nanoseconds in which the thread has computed, or was ready to; 0 where the system does not count them.
+        carried: bytes that the cable of the rank's host has carried; 0 for a rank on no host.
     """
 
     called: int = 0
     woken: int = 0
+    worked: int = 0
+    carried: int = 0
 
 
 @dataclass
@@ -68,6 +72,7 @@ class RankState:
         collectives: the latest on each group, oldest first.
         stopped: whether its process was stopped (SIGSTOP), and could tell nothing else.
         goes_on: whether messages come and go; known once two pulses were compared.
+        computes: whether the rank's thread computes; known as ``goes_on`` is.
         draining: whether all lines of the cell have run, and the rank waits for the work that they gave to its device.
     """
 
@@ -82,6 +87,7 @@ class RankState:
     collectives: list[Collective] = field(default_factory=list)
     stopped: bool = False
     goes_on: bool = False
+    computes: bool = False
     draining: bool = False
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from .errors import StartLost, WorldError
 from .lab.rates import Link
 from .layout import name_ranks, shell_commands
 from .live import Live
-from .rank.errands import answer, read_variable
+from .rank.errands import answer, read_variable, unpack
 from .system.patience import DEADLINE
 
 if TYPE_CHECKING:
@@ -150,13 +151,13 @@ class World:
             name: a variable that every rank has.
 
         Raises:
-            WorldError: a rank does not have it, or a rank is busy.
+            WorldError: a rank does not have it, or is busy, or it is of a class that the notebook does not know.
         """
         answers = self._answers(self._everyone().apply_async(read_variable, name))
         missing = [rank for rank, (found, _) in enumerate(answers) if not found]
         if missing:
             raise WorldError(f"No variable {name!r} on {name_ranks(missing)}: set it in a %%px cell first.")
-        return [value for _, value in answers]
+        return [unpack(value) for _, value in answers]
 
     def push(self, **variables: Any) -> None:
         """Set variables on every rank; each rank gets its own copy of the values."""
@@ -189,7 +190,10 @@ class World:
             )
         if outcome.headline:
             return [], outcome.headline
-        return [reply.get() for reply in replies.values()], ""
+        try:
+            return [unpack(reply.get()) for reply in replies.values()], ""
+        except WorldError as error:
+            return [], str(error)
 
     def commands(self, program: str = "program.py") -> str:
         """Return the shell commands that start the same ranks by hand, one per rank.
@@ -242,7 +246,12 @@ class World:
         dead = [rank for rank in range(self.size) if rank not in alive]
         if dead:
             regroup(self.processes)
-            self.processes.replace(dead)
+            try:
+                self.processes.replace(dead)
+            except BaseException:  # a press of stop, too: what nobody has greeted must not be taken for a rank
+                for rank in dead:
+                    self.processes.signal(rank, signal.SIGKILL)
+                raise
 
     def _everyone(self) -> ipp.DirectView:
         self._require().heal()

@@ -138,7 +138,7 @@ def main() -> int:
             chromium = playwright.chromium.launch(
                 executable_path=browser, args=["--no-sandbox"] if os.geteuid() == 0 else []
             )
-            for path in named(ROOT, wish.chapters):
+            for path in (Path(chosen).relative_to(ROOT) for chosen in named(ROOT, wish.chapters)):
                 for _ in range(wish.rounds):
                     write(folder / path, untouched(ROOT / path))
                     page = chromium.new_page()
@@ -149,7 +149,7 @@ def main() -> int:
                     end_kernels(url, token)
                     said, right = verdict(read(folder / path))
                     failed |= not right
-                    console.print(f"{Path(path).stem}: {seconds:.0f} s, {said}", highlight=False, markup=False)
+                    console.print(f"{path.stem}: {seconds:.0f} s, {said}", highlight=False, markup=False)
             chromium.close()
     return failed
 

@@ -8,7 +8,7 @@ from faults_catalogue import ANY, CPUS, FAULTS, GPUS, WAYS
 from support import steady
 
 from ranklab.layout import name_ranks
-from ranklab.rank.errands import read_variable
+from ranklab.rank.errands import read_variable, unpack
 from ranklab.system.gpus import visible_gpu_names
 from ranklab.system.load import now, taken_by_others
 
@@ -51,7 +51,7 @@ def commit(notebook, fault, figures=None):
     usable = time.monotonic()
     label = name_ranks(range(size))
     assert answer.text == f"{label}   {size}", answer.text
-    have = [value for _, value in notebook.names["world"].view(range(size)).apply_sync(read_variable, "kept")]
+    have = [unpack(value) for _, value in notebook.names["world"].view(range(size)).apply_sync(read_variable, "kept")]
     expected = [None if fault.dies and rank == 1 else 10 + rank for rank in range(size)]
     assert have == expected or "SIGABRT" in shown.text
     if figures is not None:

@@ -178,3 +178,19 @@ def test_details_are_folded_and_only_in_html():
     outcome = CellOutcome([RankOutcome(0)], headline="h", details=[([0], "in torch.distributed.recv")])
     assert "<details" in Panel(outcome).html()
     assert "torch.distributed.recv" not in Panel(outcome).text()
+
+
+def test_groups_of_one_name_with_other_ranks_are_told():
+    first = told(called(1, group="1"), groups={"0": [0, 1, 2, 3], "1": [0, 1]})
+    second = told(called(1, group="1", sizes=((3,),)), groups={"0": [0, 1, 2, 3], "1": [2, 3]})
+    found = mismatch.find({0: first, 1: first, 2: second, 3: second})
+    assert found.sentence == (
+        "The ranks made different groups in one call of new_group: a group of ranks 0, 1 on ranks 0, 1, "
+        "a group of ranks 2, 3 on ranks 2, 3."
+    )
+    assert "those too that it does not belong to" in found.fix
+
+
+def test_a_group_of_which_a_rank_is_no_member_is_no_other_group():
+    first = told(called(1, group="1"), groups={"0": [0, 1, 2], "1": [0, 1]})
+    assert mismatch.find({0: first, 1: first, 2: told(groups={"0": [0, 1, 2]})}) is None

@@ -237,6 +237,32 @@ def start_a_child():
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid
 
 
+def test_a_dead_rank_takes_along_what_it_has_started(four):
+    code = """
+import os, subprocess, sys
+if os.environ["RANK"] == "3":
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+    with open(os.environ["CHILD"], "w") as file: file.write(str(child.pid))
+    os._exit(1)
+"""
+    path = Path(four.home, "child")
+    four.client[:].execute(code.replace('os.environ["CHILD"]', repr(str(path))), block=False)
+    assert eventually(lambda: path.exists() and path.read_text(), 60)
+    child = int(path.read_text())
+    assert eventually(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == "zombie", 60)
+    four.replace([3])
+
+
+def test_what_an_imported_module_prints_is_no_report(monkeypatch, tmp_path):
+    (tmp_path / "timeit.py").write_text("print('hello from my file')\n")
+    monkeypatch.chdir(tmp_path)
+    ranks = Processes([1])
+    try:
+        assert everywhere(ranks, lambda: 7) == [7]
+    finally:
+        ranks.stop()
+
+
 def test_spawn_behaves_the_same(monkeypatch):
     world = ranklab.start(2, launcher="spawn")
     try:

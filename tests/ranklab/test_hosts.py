@@ -145,6 +145,12 @@ def test_a_command_that_is_ended_takes_along_what_it_has_started(lab):
     assert eventually(lambda: lab[0].run(processes).splitlines()[1:] == ["cat", " ".join(processes)])
 
 
+def test_what_a_command_leaves_in_the_background_runs_on(lab):
+    assert lab[0].run("sleep 300 & echo started", timeout=60) == "started"
+    assert "sleep 300" in lab[0].run("ps -eo args")
+    lab[0].run("pkill sleep")
+
+
 @pytest.mark.parametrize(
     ("names", "own", "other"),
     [("known", "address", "address"), ("unknown", "", ""), ("127.0.1.1", "127.0.1.1", "address")],

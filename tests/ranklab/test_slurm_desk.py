@@ -133,6 +133,23 @@ def test_what_went_wrong_is_told(desk):
 
 
 @slurm_here
+def test_a_job_that_is_over_is_not_waited_for_in_vain(desk):
+    job = desk.sbatch("#!/bin/sh\necho ran\n").wait()
+    with pytest.raises(
+        RanklabError, match=f"Job {job.number} is COMPLETED, and was not seen RUNNING. It printed:\nran"
+    ):
+        job.wait(state="RUNNING")
+    assert "MinJobAge               = 604800 sec" in desk.run("scontrol show config")
+
+
+@slurm_here
+def test_a_command_that_is_ended_takes_its_job_from_the_nodes(desk):
+    with pytest.raises(RanklabError, match="was not finished after 3 s and was ended"):
+        desk.run("srun --nodes=3 sleep 1000", timeout=3)
+    assert eventually(lambda: desk.run("squeue --noheader --states=RUNNING,PENDING") == "", 60)
+
+
+@slurm_here
 def test_a_requeued_job_can_be_told_to_start_soon(desk):
     again = '[ "$SLURM_RESTART_COUNT" ] || { scontrol requeue $SLURM_JOB_ID; sleep 600; }'
     script = f"#!/bin/bash\n#SBATCH --requeue --open-mode=append\necho life ${{SLURM_RESTART_COUNT:-0}}\n{again}\n"

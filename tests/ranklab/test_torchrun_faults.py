@@ -245,3 +245,65 @@ def test_a_killed_warden_takes_its_ranks_along(tmp_path):
     press.join()
     assert run.failure is not None
     eventually(lambda: not marked("MARK", os.environ["MARK"]))  # what is left fails leaves_no_process
+
+
+HANDLED = """
+import os, sys, time, traceback
+try:
+    int("x")
+except ValueError:
+    traceback.print_exc()
+"""
+
+
+def test_an_error_that_was_handled_is_not_what_ended_the_ranks(tmp_path):
+    run, _ = launch(program(tmp_path, HANDLED + "time.sleep(1000)"), nproc_per_node=2, timeout=15)
+    assert str(run.failure).startswith("After 15 s: ranks 0, 1 were still running.") and not run.failure.error
+    run, _ = launch(program(tmp_path, HANDLED + "sys.exit(3 * (os.environ['RANK'] == '1'))"), nproc_per_node=2)
+    assert (str(run.failure), run.failure.exit_code) == ("rank 1 ended with exit status 3.", 3)
+
+
+def test_a_rank_that_has_ended_is_not_still_running(tmp_path):
+    text = "import os, time\nif os.environ['RANK'] == '0': print('done')\nelse: time.sleep(1000)"
+    run, _ = launch(program(tmp_path, text), nproc_per_node=2, timeout=15)
+    assert str(run.failure).startswith("After 15 s: rank 1 was still running.")
+    assert "rank 1   still running" in Panel(run._outcome).text()
+
+
+ANSWERS = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+if os.environ["RANK"] == "1":
+    time.sleep(1)
+    raise ValueError("the true cause")
+time.sleep(1000)
+"""
+CATCHES = """
+import os, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+if dist.get_rank() == 1:
+    raise ValueError("the true cause")
+try:
+    dist.all_reduce(torch.ones(1))
+except RuntimeError:
+    os._exit(7)
+"""
+
+
+@pytest.mark.parametrize("text", [ANSWERS, CATCHES], ids=["in a handler", "in an except clause"])
+def test_what_answers_an_error_of_another_rank_is_not_the_cause(tmp_path, text):
+    run, _ = launch(program(tmp_path, text), nproc_per_node=2)
+    assert (str(run.failure), run.failure.rank) == ("rank 1 raised ValueError: the true cause", 1)
+
+
+def test_a_node_that_was_not_started_again_keeps_what_it_has_printed(tmp_path):
+    text = """
+import os, sys, time
+attempt = os.environ["TORCHELASTIC_RESTART_COUNT"]
+print("attempt", attempt, "rank", os.environ["RANK"], flush=True)
+time.sleep(2)
+if attempt == "0" and os.environ["RANK"] == "1": sys.exit(3)
+"""
+    run, _ = launch(program(tmp_path, text), nproc_per_node=[1, 1], max_restarts=1)
+    assert run.failure is None, run.failure
+    assert run.outputs == ["attempt 0 rank 0\n", "attempt 1 rank 1\n"]

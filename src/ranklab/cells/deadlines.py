@@ -44,7 +44,7 @@ def less_what_others_take(processes: Processes, seconds: float) -> Left:
     def count(pending: Mapping) -> float:
         nonlocal since, left, looked
         now = time.monotonic()
-        if now < began + SOON or now >= began + FAIR_CEILING:
+        if now < began + SOON or now >= began + max(seconds, FAIR_CEILING):
             return began + (seconds if now < began + SOON else 0.0) - now
         if since is None:
             since = load.now()
@@ -70,7 +70,7 @@ def while_ranks_could(processes: Processes, seconds: float) -> Left:
         nonlocal patience
         if time.monotonic() < until:
             return seconds
-        patience = patience or patience_with(processes, pending, FAIR_CEILING)
+        patience = patience or patience_with(processes, pending, max(seconds, FAIR_CEILING))
         return patience.left(pending, seconds - SOON)
 
     return count

@@ -29,6 +29,8 @@ from ..errors import one_line
 from ..system.deadman import HOME, OWNER, PERIOD
 from .preload import preload
 
+_reports = 1  # where the notebook listens
+
 
 @dataclass(frozen=True)
 class Child:
@@ -117,11 +119,14 @@ class ForkServer:
                 pass
         while self._children:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid = _ended()
             except ChildProcessError:
                 return
             if pid == 0:
                 return
+            if pid in self._children:
+                _kill_started(pid)
+            _, status = os.waitpid(pid, 0)
             self._messengers.discard(pid)
             child = self._children.pop(pid, None)
             if child is not None:
@@ -159,7 +164,7 @@ class ForkServer:
         """Close what a child must not share with the server."""
         signal.set_wakeup_fd(-1)
         self._selector.close()
-        for descriptor in (self._woken, self._wake):
+        for descriptor in (self._woken, self._wake, _reports):
             os.close(descriptor)
 
     def _kill_all(self) -> None:
@@ -176,6 +181,18 @@ class ForkServer:
             shutil.rmtree(home, ignore_errors=True)  # the owner can no longer do it
 
 
+def _ended() -> int:
+    """Return a child that has ended and was not waited for, so that its number is still its own; 0 where none has."""
+    found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return found.si_pid if found else 0
+
+
+def _kill_started(pid: int) -> None:
+    """End what a rank had started that has ended itself: nobody would be left to stop it."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it had started nothing
+        os.killpg(pid, signal.SIGKILL)
+
+
 def _kill(pid: int, number: int, group: bool) -> None:
     with contextlib.suppress(ProcessLookupError):  # it has ended, and will be waited for
         os.kill(pid, number)
@@ -185,12 +202,16 @@ def _kill(pid: int, number: int, group: bool) -> None:
 
 
 def _say(report: dict) -> None:
-    os.write(1, json.dumps(report).encode() + b"\n")
+    os.write(_reports, json.dumps(report).encode() + b"\n")
 
 
 def main() -> int:
     """Import, serve, and return the exit status."""
+    global _reports
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a reader's Ctrl-C is meant for the cell
+    # What an imported module prints, a reader's own of a name that torch imports, is no report.
+    _reports = os.dup(1)
+    os.dup2(2, 1)
     gc.disable()  # half a million objects that all stay: collecting meanwhile costs an eighth of the import
     try:
         state = preload()

@@ -11,7 +11,7 @@ from ..layout import name_ranks
 from ..outcome import RankOutcome
 from . import devices, mismatch
 from .evidence import MORE_TIME, Case, Finding, doing, state_of, verb_of
-from .waits import all_came, alone, awaiting, circle, missing, never_met
+from .waits import all_came, alone, awaiting, circle, missing, never_met, unmet
 
 
 def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int, str]] = ()) -> Finding | None:
@@ -30,7 +30,7 @@ def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int
         return None
     explanations = (
         *(_stopped, _silent, _going_on, _disagreement, _severed, never_met, circle, missing, alone),
-        *(devices.queued, devices.at_work, all_came, awaiting, _busy),
+        *(devices.queued, devices.at_work, all_came, awaiting, unmet, _busy),
     )
     finding = next(filter(None, (explain(case) for explain in explanations)))
     for entry in outcomes:

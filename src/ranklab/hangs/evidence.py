@@ -12,8 +12,8 @@ from ..outcome import RankOutcome
 from ..state import Collective, RankState
 
 MORE_TIME = "%%px --timeout 300 gives one cell more seconds."
-TAKES = {"torch.distributed.recv": "receives from", "torch.distributed.irecv": "receives from"}
-GIVES = {"torch.distributed.send": "sends to", "torch.distributed.isend": "sends to"}
+TAKES = {f"torch.distributed.{name}": "receives from" for name in ("recv", "irecv", "recv_object_list")}
+GIVES = {f"torch.distributed.{name}": "sends to" for name in ("send", "isend", "send_object_list")}
 
 
 @dataclass

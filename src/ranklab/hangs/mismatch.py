@@ -24,6 +24,8 @@ def find(seen: Mapping[int, RankState]) -> Finding | None:
     Args:
         seen: what the watchdog of each rank told.
     """
+    if found := _unlike(seen):
+        return found
     together: dict[tuple[str, int], dict[int, Collective]] = {}
     for rank, state in seen.items():
         for called in state.collectives:
@@ -45,6 +47,21 @@ def find(seen: Mapping[int, RankState]) -> Finding | None:
                 f"{name} needs tensors of the same shape and type on every rank, and {backend.title} "
                 f"{backend.unequal}.",
                 "make the tensors equal in shape and type, for example by padding to the largest.",
+            )
+    return None
+
+
+def _unlike(seen: Mapping[int, RankState]) -> Finding | None:
+    """Ranks that gave different lists to one call of ``new_group``: torch takes their groups for one and the same."""
+    names = dict.fromkeys(name for state in seen.values() for name in state.groups)
+    for name in names:
+        members = {rank: tuple(state.groups[name]) for rank, state in seen.items() if state.groups.get(name)}
+        if len(set(members.values())) > 1:
+            told = _each({rank: f"a group of {name_ranks(ranks)}" for rank, ranks in members.items()})
+            return Finding(
+                f"The ranks made different groups in one call of new_group: {told}.",
+                "each rank gave new_group a list of its own; torch matches such calls by their number.",
+                "let every rank make every group, in the same order, those too that it does not belong to.",
             )
     return None
 

@@ -66,7 +66,7 @@ def summarise(
         for entry in outcomes:
             entry.note = entry.note or found.notes.get(entry.rank, "")
     if result.headline and (died or any(entry.state in ("freed", "lost") for entry in outcomes)):
-        result.advice = _advice(outcomes, [rank for rank in range(size) if rank not in alive])
+        result.advice = _advice(outcomes, [rank for rank in range(size) if rank not in alive], size)
         result.details = _details(outcomes)
     return result
 
@@ -116,11 +116,11 @@ def all_lost(outcomes: list[RankOutcome], why: str) -> CellOutcome:
     return CellOutcome(outcomes, headline=why, advice=ALL_LOST)
 
 
-def _advice(outcomes: list[RankOutcome], dead: list[int]) -> str:
+def _advice(outcomes: list[RankOutcome], dead: list[int], size: int) -> str:
     kept = "All ranks answer again and keep their variables."
     if dead:
         kept = f"The next cell starts {name_ranks(dead)} again, without variables; the others keep theirs."
-    if len(dead) == len(outcomes):
+    if len(dead) == size:
         kept = f"{NO_RANK_LEFT}."
     grouped = any(state_of(entry).groups for entry in outcomes)
     return f"{kept} {GROUPS_GONE}" if grouped or dead else kept

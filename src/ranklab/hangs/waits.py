@@ -107,7 +107,10 @@ def _of_absent(waits: str, waiting: Collective, away: list[RankOutcome]) -> Find
             f"{rule} {absent} called fewer: a shorter loop or data loader, or a branch that left the call out (in DDP "
             "a parameter that was not used).",
             "give every rank equally many steps, for example with drop_last or DDP's join(), and the same branches.",
-            {rank: f"finished the cell after {count} collective{'s' * (count > 1)}" for rank, count in earlier.items()},
+            {
+                other.rank: f"finished the cell after {_told(other, earlier[other.rank], waiting.group)}"
+                for other in away
+            },
         )
     crossed = [other for other in away if other.state == "freed" and pending(other)]
     if len(crossed) == len(away):
@@ -116,7 +119,7 @@ def _of_absent(waits: str, waiting: Collective, away: list[RankOutcome]) -> Find
             f"the ranks use two groups in another order: {absent} {verb_of(away, 'wait')} in the other group.",
             "call the collectives of all groups in the same order on every rank.",
         )
-    computing = [other.rank for other in away if other.state == "freed" and not state_of(other).call]
+    computing = [other.rank for other in away if other.state == "freed" and _computes(other)]
     if computing:
         who = name_ranks(computing)
         return Finding(
@@ -166,7 +169,7 @@ def alone(case: Case) -> Finding | None:
             return Finding(f"rank {entry.rank} {verb(entry)} rank {peer(entry)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
         if other is None:
             continue
-        if other.state == "freed" and WAIT.search(" ".join(state_of(other).lines[-1:])):
+        if other.state == "freed" and not state_of(other).call and WAIT.search(" ".join(state_of(other).lines[-1:])):
             return Finding(
                 f"rank {entry.rank} {verb(entry)} rank {other.rank}, which waits for what it has started before.",
                 "the send and the recv are not a pair: another tag or another group, or each waits for the other.",
@@ -174,10 +177,11 @@ def alone(case: Case) -> Finding | None:
             )
         answer = "sends nothing" if state_of(entry).call in TAKES else "receives nothing"
         where = "has finished the cell" if other.state == "done" else f"is elsewhere ({doing(other) or other.state})"
+        late = other.state == "freed" and not _calls_torch(other)  # perhaps the matching call is its next line
         return Finding(
             f"rank {entry.rank} {verb(entry)} rank {other.rank}, which {answer} and {where}.",
-            f"{PAIRS}.",
-            f"write the matching call on rank {other.rank}.",
+            f"{PAIRS}{f'; or rank {other.rank} has more work before it than the deadline allows' * late}.",
+            f"write the matching call on rank {other.rank}{', or give more seconds: %%px --timeout 300' * late}.",
         )
     return None
 
@@ -208,6 +212,30 @@ def awaiting(case: Case) -> Finding | None:
     )
 
 
+def unmet(case: Case) -> Finding | None:
+    """Ranks that wait in a call of torch.distributed of which torch's recorder knows nothing, and others do not."""
+    calls = {state_of(entry).call for entry in case.stuck if _calls_torch(entry)}
+    if len(calls) != 1:
+        return None
+    call = calls.pop()
+    same = [entry.rank for entry in case.stuck if state_of(entry).call == call]
+    away = [entry for entry in case.outcomes if entry.rank not in same]
+    name = call.rpartition(".")[2]
+    waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {name}"
+    if case.outside:
+        return Finding(f"{waits} for {name_ranks(case.outside)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
+    if not away:
+        return None
+    absent = name_ranks([entry.rank for entry in away])
+    all_ranks = "all ranks, those too that are not in the group, have" if name == "new_group" else "every rank has"
+    return Finding(
+        f"{waits} for {absent}, {_whereabouts(away)}.",
+        f"{name} comes back when {all_ranks} called it; a condition such as `if rank == 0:` left some out.",
+        f"let {absent} call {name}, too.",
+        _absent_notes(away, f"never called {name}"),
+    )
+
+
 def _waits_in(entry: RankOutcome, called: Collective) -> bool:
     """Say whether a rank waits in the same collective, whatever its own tensors are."""
     own = pending(entry)
@@ -222,6 +250,18 @@ def _has(entry: RankOutcome, waiting: Collective) -> bool:
     return any(
         called.group == waiting.group and called.number >= waiting.number for called in state_of(entry).collectives
     )
+
+
+def _computes(entry: RankOutcome) -> bool:
+    """Say whether a rank is at work and not in a call that waits for another."""
+    return not state_of(entry).call or (state_of(entry).computes and not _calls_torch(entry))
+
+
+def _told(entry: RankOutcome, count: int, group: str) -> str:
+    """Return how many collectives a rank has called, in words; torch's recorder has told the latest only."""
+    known = [called for called in state_of(entry).collectives if called.group == group]
+    more = "at least " * (known[0].recent and known[0].number > 1)
+    return f"{more}{count} collective{'s' * (count > 1)}"
 
 
 def _calls(entry: RankOutcome, group: str) -> int:

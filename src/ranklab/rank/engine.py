@@ -5,6 +5,7 @@ Adds to the stock engine: the dead man's switch, the watchdog, and tracebacks cu
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import os
@@ -127,6 +128,9 @@ def prepare_shell(shell) -> None:
         return raised
 
     shell.run_code = run_code
+    shell.autoawait = False  # else ipykernel, which here has no thread for it, never answers such a cell
+    # IPython would keep whatever a cell prints, for its history: RankStream's limit stands behind that.
+    shell._tee = lambda channel: contextlib.nullcontext()
     # ipykernel's exit() goes on with the cell and ends the process afterwards; a program's ends the program.
     shell.user_ns["exit"] = shell.user_ns["quit"] = sys.exit
     shell.showsyntaxerror = lambda *_, **__: show()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..errors import WorldError
 from ..system.gpus import visible_gpu_names
 from ..system.ports import reserve_port
 from .meeting import count_anew, open_store
@@ -87,19 +89,43 @@ def leave_group(master_port: int) -> bool:
     return member
 
 
-def read_variable(name: str) -> tuple[bool, Any]:
-    """Return whether the reader's variable exists on this rank, and its value, with its tensors on the CPU."""
+def read_variable(name: str) -> tuple[bool, bytes]:
+    """Return whether the reader's variable exists on this rank, and its value, packed."""
     from IPython import get_ipython
 
     variables = get_ipython().user_ns
-    return name in variables, on_cpu(variables.get(name))
+    return name in variables, pack(variables.get(name))
 
 
-def answer(function: Callable, *arguments: Any) -> Any:
-    """Call a function of a grader; return what it returned, with its tensors on the CPU.
+def pack(value: Any) -> bytes:
+    """Return a value, with its tensors on the CPU, as bytes: the notebook opens them where it can tell an error."""
+    from ipyparallel.serialize import can
+
+    return pickle.dumps(can(on_cpu(value)), pickle.HIGHEST_PROTOCOL)
+
+
+def unpack(packed: bytes) -> Any:
+    """Return, in the notebook, the value that a rank has packed.
+
+    Raises:
+        WorldError: it is of a class that only the ranks know.
+    """
+    from ipyparallel.serialize import uncan
+
+    try:
+        return uncan(pickle.loads(packed))
+    except (AttributeError, ImportError) as error:
+        raise WorldError(
+            f"The ranks' answer is of a class that this notebook does not know ({str(error).partition(' on ')[0]}). "
+            "Ask for its numbers, or run the cell that defines it with %%px --local, which defines it here, too."
+        ) from None
+
+
+def answer(function: Callable, *arguments: Any) -> bytes:
+    """Call a function of a grader; return what it returned, packed.
 
     Args:
         function: called with the arguments.
         arguments: see there.
     """
-    return on_cpu(function(*arguments))
+    return pack(function(*arguments))

@@ -26,6 +26,7 @@ class RankStream(OutStream):
 
     def __init__(self, session, pub_thread, name, *arguments, **options) -> None:
         super().__init__(session, pub_thread, name, *arguments, **{**options, "watchfd": False})
+        self._owner = os.getpid()
         self._room = LIMIT
         self._left_out = 0
         self._tail: deque[str] = deque()
@@ -36,6 +37,9 @@ class RankStream(OutStream):
         """Write text, or keep it for the end of the cell where the cell has written too much."""
         if not isinstance(string, str):
             return super().write(string)  # raises as every text stream does
+        if os.getpid() != self._owner:  # a fork, such as a loader's worker, cannot speak to the notebook
+            os.write(1 if self.name == "stdout" else 2, string.encode(errors="replace"))
+            return len(string)
         with self._limit_lock:
             if len(string) <= self._room:
                 self._room -= len(string)

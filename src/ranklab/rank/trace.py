@@ -5,10 +5,11 @@ Runs inside a rank, where the exception is still alive. Pure standard library.
 
 from __future__ import annotations
 
+import contextlib
 import linecache
+import sys
 import traceback
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -24,7 +25,10 @@ PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
 PEERS = ("src", "dst", "group_src", "group_dst")
 DEPTH = 8
-WRAPPERS = {"torch.distributed.c10d_logger", "contextlib", "functools", "ranklab.rank.meeting"}
+WRAPPERS = {
+    *("torch.distributed.c10d_logger", "contextlib", "functools", "ranklab.rank.meeting"),
+    *("ranklab.rank.streams", "ipykernel.iostream"),  # in which print() ends
+}
 
 
 def cut_traceback(error: BaseException, seen: frozenset[int] = frozenset()) -> list[str]:
@@ -96,7 +100,14 @@ def position(frame: FrameType | None) -> RankState:
 
 def _peers(frame: FrameType) -> dict[str, int]:
     """Read the other rank out of the arguments of ``send``, ``recv`` and their kind."""
-    return {name: frame.f_locals[name] for name in PEERS if isinstance(frame.f_locals.get(name), int)}
+    found = {name: frame.f_locals[name] for name in PEERS if isinstance(frame.f_locals.get(name), int)}
+    group, distributed = frame.f_locals.get("group"), sys.modules.get("torch.distributed")
+    if group is None or distributed is None:
+        return found
+    for name in found.keys() & set(PEERS[2:]):
+        with contextlib.suppress(ValueError, RuntimeError, KeyError):  # torch refuses it then, in its own words
+            found[name] = distributed.get_global_rank(group, found[name])
+    return found
 
 
 def _frames(tb: TracebackType | None) -> list[str]:
@@ -156,16 +167,3 @@ def _public_name(frame: FrameType) -> str:
 def _syntax_error(error: SyntaxError) -> list[str]:
     lines = [f"line {error.lineno}:  {(error.text or '').strip()}"]
     return [*lines, f"{type(error).__name__}: {error.msg}"]
-
-
-def switches(thread: int) -> int:
-    """Return how often a thread of this process has slept and was woken; 0 where Linux's /proc is missing.
-
-    Args:
-        thread: its native id.
-    """
-    try:
-        status = Path(f"/proc/self/task/{thread}/status").read_text()
-    except OSError:
-        return 0
-    return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])

@@ -22,8 +22,9 @@ from pathlib import Path
 from ..state import Answer, Pulse, RankState, write
 from . import drain, queued
 from .cut import connections, cut
+from .pulse import at_work, carried, switches
 from .recorder import calls, collectives, date_groups, groups
-from .trace import position, switches
+from .trace import position
 
 
 class Watchdog:
@@ -103,7 +104,7 @@ class Watchdog:
 
     def pulse(self) -> Pulse:
         """Return counts that stand still while the rank waits."""
-        return Pulse(calls() + queued.progress(), switches(self._native))
+        return Pulse(calls() + queued.progress(), switches(self._native), at_work(self._native), carried())
 
     def cut(self) -> int:
         """End every wait of this rank, see :func:`ranklab.rank.cut.cut`."""

@@ -23,7 +23,7 @@ SPANS: tuple[tuple[str, list[Span], list[Span]], ...] = (
     ("no sum", [], [(0, 5)]),
     ("spans that are not in order", [(30, 40), (0, 4)], [(35, 50), (2, 3)]),
     ("sums that follow one another", [(0, 5), (5, 10)], [(10, 12)]),
-    ("everything that overlaps", [(0, 10.5), (0, 10), (8, 20.25)], [(5, 9), (6, 12.25), (15, 16)]),
+    ("everything that overlaps", [(0, 10.5), (0, 10), (8, 20.25)], [(5, 9), (6, 12.5), (15, 16)]),
 )
 
 
