@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import timeit
 from pathlib import Path
 
 import psutil
@@ -254,7 +255,7 @@ if os.environ["RANK"] == "3":
 
 
 def test_what_an_imported_module_prints_is_no_report(monkeypatch, tmp_path):
-    (tmp_path / "timeit.py").write_text("print('hello from my file')\n")
+    (tmp_path / "timeit.py").write_text(f"print('hello')\nexec(open({timeit.__file__!r}).read())\n")
     monkeypatch.chdir(tmp_path)
     ranks = Processes([1])
     try:
