@@ -72,6 +72,7 @@ class RankState:
         collectives: the latest on each group, oldest first.
         stopped: whether its process was stopped (SIGSTOP), and could tell nothing else.
         goes_on: whether messages come and go; known once two pulses were compared.
+        sends: whether the cable of its host carries bytes; known as ``goes_on`` is.
         computes: whether the rank's thread computes; known as ``goes_on`` is.
         draining: whether all lines of the cell have run, and the rank waits for the work that they gave to its device.
     """
@@ -87,6 +88,7 @@ class RankState:
     collectives: list[Collective] = field(default_factory=list)
     stopped: bool = False
     goes_on: bool = False
+    sends: bool = False
     computes: bool = False
     draining: bool = False
 

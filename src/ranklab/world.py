@@ -59,10 +59,10 @@ def make_current(world: World) -> None:
     _current, _failed = world, ""
 
 
-def note_failed(error: Exception) -> None:
-    """Let the cells below a start that failed say why there are no ranks."""
+def note_failed(error: Exception | None) -> None:
+    """Let the cells below a start that failed say why there are no ranks; None where one did not fail."""
     global _failed
-    _failed = f"No ranks are running. The last start said: {str(error).partition(chr(10))[0]}"
+    _failed = f"No ranks are running. The last start said: {str(error).partition(chr(10))[0]}" if error else ""
 
 
 class World:
@@ -107,6 +107,7 @@ class World:
         self.processes = self._start_elsewhere(self._engines) if self._engines else self._start_here()
         self.start_seconds = time.monotonic() - began
         self.running = True
+        note_failed(None)
         tell_ranks(self.size)
 
     def _start_here(self) -> Processes:

@@ -181,9 +181,9 @@ def test_details_are_folded_and_only_in_html():
 
 
 def test_groups_of_one_name_with_other_ranks_are_told():
-    first = told(called(1, group="1"), groups={"0": [0, 1, 2, 3], "1": [0, 1]})
+    first = told(called(1, group="1", done=False), groups={"0": [0, 1, 2, 3], "1": [0, 1]})
     second = told(called(1, group="1", sizes=((3,),)), groups={"0": [0, 1, 2, 3], "1": [2, 3]})
-    found = mismatch.find({0: first, 1: first, 2: second, 3: second})
+    found = mismatch.unlike({0: first, 1: first, 2: second, 3: second})
     assert found.sentence == (
         "The ranks made different groups in one call of new_group: a group of ranks 0, 1 on ranks 0, 1, "
         "a group of ranks 2, 3 on ranks 2, 3."
@@ -192,5 +192,13 @@ def test_groups_of_one_name_with_other_ranks_are_told():
 
 
 def test_a_group_of_which_a_rank_is_no_member_is_no_other_group():
-    first = told(called(1, group="1"), groups={"0": [0, 1, 2], "1": [0, 1]})
-    assert mismatch.find({0: first, 1: first, 2: told(groups={"0": [0, 1, 2]})}) is None
+    first = told(called(1, group="1", done=False), groups={"0": [0, 1, 2], "1": [0, 1]})
+    assert mismatch.unlike({0: first, 1: first, 2: told(groups={"0": [0, 1, 2]})}) is None
+
+
+def test_a_message_on_its_way_over_a_slow_cable_is_no_mistake():
+    ends = [stuck(0, "torch.distributed.send", peers={"dst": 1}), stuck(1, "torch.distributed.recv", peers={"src": 0})]
+    assert "not a pair" in diagnosis.find(ends).cause
+    for entry in ends:
+        entry.seen.sends = True
+    assert "the bytes are still on their way" in diagnosis.find(ends).cause

@@ -66,8 +66,8 @@ def mark_progress(processes: Processes, seen: Mapping[int, RankState]) -> None:
 
     Args:
         processes: of the world.
-        seen: what each stuck rank's watchdog has told; of those that can be told apart it then knows ``goes_on`` and
-            ``computes``.
+        seen: what each stuck rank's watchdog has told; of those that can be told apart it then knows ``goes_on``,
+            ``sends`` and ``computes``.
     """
     waiting = {rank: state for rank, state in seen.items() if state.pulse}
     if not waiting:
@@ -78,5 +78,6 @@ def mark_progress(processes: Processes, seen: Mapping[int, RankState]) -> None:
             state = waiting[rank]
             before = state.pulse or Pulse()
             called, woken, worked, carried = (now - then for now, then in zip(pulse, before, strict=True))
-            state.goes_on = called > 0 or (bool(state.peers) and woken >= WOKEN) or carried > CARRIED
+            state.goes_on = called > 0 or (bool(state.peers) and woken >= WOKEN)
+            state.sends = carried > CARRIED
             state.computes = worked > PULSE * 1e9 / 2

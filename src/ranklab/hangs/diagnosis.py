@@ -77,7 +77,8 @@ def _going_on(case: Case) -> Finding | None:
 
 
 def _disagreement(case: Case) -> Finding | None:
-    return mismatch.find({entry.rank: entry.seen for entry in case.outcomes if entry.seen})
+    seen = {entry.rank: entry.seen for entry in case.outcomes if entry.seen}
+    return mismatch.unlike(seen) or mismatch.find(seen)
 
 
 def _severed(case: Case) -> Finding | None:

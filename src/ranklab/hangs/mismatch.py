@@ -24,8 +24,6 @@ def find(seen: Mapping[int, RankState]) -> Finding | None:
     Args:
         seen: what the watchdog of each rank told.
     """
-    if found := _unlike(seen):
-        return found
     together: dict[tuple[str, int], dict[int, Collective]] = {}
     for rank, state in seen.items():
         for called in state.collectives:
@@ -51,10 +49,16 @@ def find(seen: Mapping[int, RankState]) -> Finding | None:
     return None
 
 
-def _unlike(seen: Mapping[int, RankState]) -> Finding | None:
-    """Ranks that gave different lists to one call of ``new_group``: torch takes their groups for one and the same."""
-    names = dict.fromkeys(name for state in seen.values() for name in state.groups)
-    for name in names:
+def unlike(seen: Mapping[int, RankState]) -> Finding | None:
+    """Explain ranks that gave different lists to one call of ``new_group``, and wait in what came of it.
+
+    torch takes their groups for one and the same, as both have its name.
+
+    Args:
+        seen: what the watchdog of each rank told.
+    """
+    waiting = {called.group for state in seen.values() for called in state.collectives if not called.done}
+    for name in sorted(waiting - {DEFAULT}):
         members = {rank: tuple(state.groups[name]) for rank, state in seen.items() if state.groups.get(name)}
         if len(set(members.values())) > 1:
             told = _each({rank: f"a group of {name_ranks(ranks)}" for rank, ranks in members.items()})

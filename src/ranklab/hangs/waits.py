@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import RankOutcome
 from ..state import Collective
-from .evidence import TAKES, Case, Finding, doing, peer, pending, state_of, verb, verb_of, works_on_device
+from .evidence import MORE_TIME, TAKES, Case, Finding, doing, peer, pending, state_of, verb, verb_of, works_on_device
 
 WAIT = re.compile(r"\.wait\(\w*\)")
 INIT = "torch.distributed.init_process_group"
@@ -30,6 +30,14 @@ ALL_CAME = {
     **{name: tuple(words.format("src") for words in ROOTS) for name in ("scatter", "broadcast")},
     "all_to_all": SIZES,
 }
+
+
+ON_ITS_WAY = (
+    "the bytes are still on their way: the cable carries some at this moment, and there are many or it is slow.",
+    MORE_TIME,
+)
+# Calls of torch.distributed in which ranks wait for all others, and of which its recorder notes nothing.
+UNRECORDED = {f"torch.distributed.{name}" for name in ("new_group", "new_subgroups", "monitored_barrier")}
 
 
 def never_met(case: Case) -> Finding | None:
@@ -69,6 +77,8 @@ def circle(case: Case) -> Finding | None:
         sentence = f"{name_ranks(path)} wait for each other: {told}."
         takers = [rank for rank in path if state_of(by_rank[rank]).call in TAKES]
         if len(path) == 2 and len(takers) == 1:
+            if all(state_of(by_rank[rank]).sends for rank in path):
+                return Finding(sentence, *ON_ITS_WAY)
             cause = "the send and the recv are not a pair: they have another tag or another group."
             return Finding(sentence, cause, "give both calls the same tag and the same group.")
         cause = "everybody waits to receive, and nobody sends." if len(takers) == len(path) else "nobody receives."
@@ -193,7 +203,7 @@ def all_came(case: Case) -> Finding | None:
         if waiting is None or waiting.name not in ALL_CAME or not state_of(entry).groups.get(waiting.group):
             continue  # where nobody has told who is in the group, nobody knows that all came
         same = [other.rank for other in case.stuck if _waits_in(other, waiting)]
-        cause, fix = ALL_CAME[waiting.name]
+        cause, fix = ON_ITS_WAY if state_of(entry).sends else ALL_CAME[waiting.name]
         waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {waiting.name}"
         return Finding(f"{waits}, which all ranks of its group have called.", cause, fix)
     return None
@@ -205,8 +215,11 @@ def awaiting(case: Case) -> Finding | None:
     if any(state_of(entry).call for entry in case.stuck) or not lines or not all(map(WAIT.search, lines)):
         return None
     ranks = [entry.rank for entry in case.stuck]
+    sentence = f"{name_ranks(ranks)} {verb_of(ranks, 'wait')} for what was started before, a message or a collective."
+    if all(state_of(entry).sends for entry in case.stuck):
+        return Finding(sentence, *ON_ITS_WAY)
     return Finding(
-        f"{name_ranks(ranks)} {verb_of(ranks, 'wait')} for what was started before, a message or a collective.",
+        sentence,
         "an isend, irecv or collective of these ranks has no partner: another peer, tag or group, or a call less.",
         "write the matching call on the other rank: the line above says which work is waited for.",
     )
@@ -214,7 +227,7 @@ def awaiting(case: Case) -> Finding | None:
 
 def unmet(case: Case) -> Finding | None:
     """Ranks that wait in a call of torch.distributed of which torch's recorder knows nothing, and others do not."""
-    calls = {state_of(entry).call for entry in case.stuck if _calls_torch(entry)}
+    calls = {state_of(entry).call for entry in case.stuck} & UNRECORDED
     if len(calls) != 1:
         return None
     call = calls.pop()

@@ -19,6 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from ..errors import RanklabError, WorldError
 from ..programs import lacking
 from .host import Host
@@ -63,6 +65,24 @@ SlurmctldParameters=preempt_send_user_signal
 PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP GraceTime=600
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2
 """
+
+
+def _end(process: subprocess.Popen) -> None:
+    """End a command and what it has started; ``srun`` takes its job from the nodes where it is asked, not killed."""
+    family: list[psutil.Process] = []
+    with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended by itself
+        family = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
+    try:
+        if family:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=ENDING)
+    finally:
+        process.kill()
+        for one in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.kill()
+        process.wait()
 
 
 class Job:
@@ -240,12 +260,7 @@ class Slurm:
             said = (error.output or b"").decode(errors="replace")
             raise RanklabError(f"`{command}` was not finished after {timeout:g} s and was ended.\n{said}") from None
         finally:
-            if process.poll() is None:  # srun takes its job from the nodes, if it is asked and not killed
-                process.terminate()
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(ENDING)
-            process.kill()
-            process.wait()
+            _end(process)
         if check and process.returncode:
             raise RanklabError(f"`{command}` failed with exit status {process.returncode}.\n{output}".rstrip())
         return WAITS.sub("", output).rstrip("\n")

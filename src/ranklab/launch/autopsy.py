@@ -67,6 +67,7 @@ class _End:
     outcome: RankOutcome
     when: float = float("inf")
     recorded: bool = False
+    answers: bool = False  # what it raised is told another rank's failure, or torchrun's signal
 
 
 def examine(
@@ -102,7 +103,7 @@ def examine(
     outcome = CellOutcome(ranks, timed_out=reason == "deadline")
     failure = _of_agents(launch, agents, reason, timeout, living)
     if failure is not None and failure.exit_code is None and strays:
-        _blame(outcome, failure, words.find(sorted(living), strays), timeout)
+        _blame(outcome, failure, words.find(_running(agents, living), strays), timeout)
     if failure is not None:
         outcome.headline = failure.sentence
     return outcome, failure
@@ -118,7 +119,7 @@ def _blame(outcome: CellOutcome, failure: Failure, found: Finding, timeout: floa
 
 def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) -> tuple[CellOutcome, Failure]:
     """Name the rank that failed first: one that was killed, else the earliest that raised."""
-    real = [end.when for end in broken if end.outcome.state == "raised" and not _lost_partner(end.outcome.error)]
+    real = [end.when for end in broken if end.outcome.state == "raised" and not end.answers]
     for end in broken:
         # What a rank answers to another's error, from a handler or an except clause, is not the cause.
         if real and end.outcome.state == "died" and (end.outcome.exit_code or 0) > 0 and end.when > min(real):
@@ -154,10 +155,6 @@ def _lost_with(agent: Agent, ends: list[_End]) -> None:
         # Whether a rank was told that or ended by its torchrun before that is a matter of milliseconds.
         if outcome.state == "freed" and outcome.rank not in gone and outcome.note != RUNNING:
             outcome.note = f"ended because torchrun on {agent.launch.name(agent.node)} had been killed"
-
-
-def _lost_partner(error: str) -> bool:
-    return lost_partner(error, overdue=True)
 
 
 def _of_agents(
@@ -207,13 +204,16 @@ def _too_late(launch: Launch, agents: list[Agent], timeout: float, living: Colle
     if waiting and launch.rdzv != STANDALONE:
         advice = "is the address right, the port open?"
         return Failure(f"{when}{_nodes(launch, waiting)} did not find one another; {advice}")
-    if not living:
-        return Failure(f"{when}no rank ran any more, and torchrun waited: to start them again, or for another node.")
-    running = sorted(living)
+    running = _running(agents, living)
     be = "was" if len(running) == 1 else "were"
     return Failure(
         f"{when}{name_ranks(running)} {be} still running. Do they wait for one another, or is timeout= too short?"
     )
+
+
+def _running(agents: list[Agent], living: Collection[int]) -> list[int]:
+    found = living or [rank for agent in agents for rank in agent.ranks() if agent.process.returncode != 0]
+    return sorted(found)
 
 
 def _nodes(launch: Launch, nodes: list[int]) -> str:
@@ -226,7 +226,7 @@ def _ends(agent: Agent, living: Collection[int]) -> list[_End]:
     table = {int(rank): (int(code), int(pid)) for rank, code, pid in ENTRY.findall(said)}
     ended = {int(pid) for pid in ENDED.findall(said)}
     return [
-        _end(agent, local_rank, rank, table.get(rank), ended, bool(table), rank in living)
+        _end(agent, local_rank, rank, table.get(rank), ended, bool(table), rank in living if living else None)
         for local_rank, rank in enumerate(agent.ranks())
     ]
 
@@ -238,7 +238,7 @@ def _end(
     entry: tuple[int, int] | None,
     ended: set[int],
     reported: bool,
-    living: bool,
+    living: bool | None,
 ) -> _End:
     stdout, stderr = (agent.file(local_rank, name) for name in ("stdout.log", "stderr.log"))
     said = stderr.text()
@@ -250,12 +250,18 @@ def _end(
     if callstack := _recorded(error_file):
         raised, end.recorded, end.when = pytraceback.find(callstack) or raised, True, error_file.path.stat().st_mtime
     outcome.exit_code, pid = entry or (None, 0)
-    if raised and outcome.exit_code not in (None, 1) and not end.recorded:
+    if (outcome.exit_code or 0) < 0:
+        end.when = end.when if said else 0.0  # a kill comes before what others say of it
+    end.answers = pid in ended or lost_partner(said, overdue=True)
+    uncaught = end.recorded or f"[rank{rank}]: Traceback" in said  # torch marks what Python is about to end for
+    if raised and outcome.exit_code not in (None, 1) and not uncaught:
         raised = None  # Python ends with 1 where an error ends it: this one was handled, and the program went on
-    if outcome.exit_code is None and (living or agent.process.returncode == 0 or reported):
-        outcome.state = "freed" if living else "done"
+    if outcome.exit_code is None and (agent.process.returncode == 0 or reported):
+        outcome.state = "done"
+    elif outcome.exit_code is None and living and not uncaught:
+        outcome.state = "freed"
     elif outcome.exit_code is None:
-        outcome.state = "raised" if raised else "done" if agent.stopped else "freed"
+        outcome.state = "raised" if raised else "done" if living is False and agent.stopped else "freed"
     else:
         outcome.state = _state(outcome.exit_code, pid in ended, raised is not None)
     if raised and outcome.state == "raised":
@@ -268,13 +274,7 @@ def _end(
 
 
 def _state(code: int, ended: bool, raised: bool) -> str:
-    """Tell how a rank of torchrun's table ended, which has the exit codes of those that failed.
-
-    Args:
-        code: its exit status.
-        ended: whether torchrun has sent it a signal.
-        raised: whether it has told an error.
-    """
+    """Tell how a rank ended by its exit status, whether torchrun has sent it a signal, and whether it told an error."""
     if ended and (code < 0 or not raised):
         return "freed"
     return "raised" if raised and code > 0 else "died"

@@ -33,7 +33,7 @@ def family(pids: Iterable[int]) -> set[int]:
 
 
 def living(pids: Iterable[int]) -> set[int]:
-    """Return the ranks that still run.
+    """Return the ranks that still run; none where nobody can tell, as on other computers.
 
     Args:
         pids: the processes that were started.
@@ -44,7 +44,7 @@ def living(pids: Iterable[int]) -> set[int]:
             process = psutil.Process(pid)
             if _is_rank(process) and process.status() != psutil.STATUS_ZOMBIE:
                 found.add(int(_environment(process)["RANK"]))
-        except (psutil.Error, KeyError, ValueError):  # as below
+        except (psutil.Error, OSError, KeyError, ValueError):  # as below
             continue
     return found
 

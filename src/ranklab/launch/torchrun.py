@@ -206,8 +206,10 @@ class _Launching:
                     self._start(holder)
                     reason = self._wait(live)
             finally:
-                self.living = living(agent.process.pid for agent in self.agents)
-                stop(self.agents)
+                try:
+                    self.living = living(agent.process.pid for agent in self.agents)
+                finally:
+                    stop(self.agents)
             return self._finish(live, reason, show)
         except KeyboardInterrupt:
             if self.agents:

@@ -99,9 +99,9 @@ def read_variable(name: str) -> tuple[bool, bytes]:
 
 def pack(value: Any) -> bytes:
     """Return a value, with its tensors on the CPU, as bytes: the notebook opens them where it can tell an error."""
-    from ipyparallel.serialize import can
+    from ipyparallel.serialize import serialize_object
 
-    return pickle.dumps(can(on_cpu(value)), pickle.HIGHEST_PROTOCOL)
+    return pickle.dumps([bytes(part) for part in serialize_object(on_cpu(value))])
 
 
 def unpack(packed: bytes) -> Any:
@@ -110,10 +110,10 @@ def unpack(packed: bytes) -> Any:
     Raises:
         WorldError: it is of a class that only the ranks know.
     """
-    from ipyparallel.serialize import uncan
+    from ipyparallel.serialize import deserialize_object
 
     try:
-        return uncan(pickle.loads(packed))
+        return deserialize_object(pickle.loads(packed))[0]
     except (AttributeError, ImportError) as error:
         raise WorldError(
             f"The ranks' answer is of a class that this notebook does not know ({str(error).partition(' on ')[0]}). "

@@ -5,9 +5,12 @@ Runs inside a rank, in the watchdog's thread. Standard library only.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
-CABLE = "eth0:"  # a host's end of its cable; ranks without hosts have none
+from ..lab.namespaces import HOST
+
+CABLE = "eth0:"  # a host's end of its cable
 
 
 def switches(thread: int) -> int:
@@ -38,6 +41,8 @@ def at_work(thread: int) -> int:
 
 def carried() -> int:
     """Return the bytes that the cable of this rank's host has carried, in and out; 0 where the rank is on none."""
+    if HOST not in os.environ:
+        return 0  # an interface of that name is the machine's, and carries anything
     try:
         lines = Path("/proc/self/net/dev").read_text().splitlines()
     except OSError:

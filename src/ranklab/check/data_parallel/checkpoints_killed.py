@@ -101,11 +101,13 @@ class _Trap:
 
     def __init__(self, event: int = 0, limit: int | None = None, name: str = "") -> None:
         self.event, self.limit, self.name, self.heard = event, limit, name, list[str]()
+        self.path = ""  # of the snapshot
 
     def __str__(self) -> str:
         return f"before {self.name}" if self.limit is None else "while it writes a file"
 
-    def arm(self) -> None:
+    def arm(self, path: str) -> None:
+        self.path = os.path.realpath(path)
         sys.addaudithook(self._heard)  # there is no way to take it off, and the process ends soon
         if not self.event and self.limit is not None:
             self._limit()
@@ -119,13 +121,18 @@ class _Trap:
     def _heard(self, name: str, arguments: tuple) -> None:
         if name not in WRITING or (name == "open" and not _writes(arguments)):
             return
-        if name == "os.rename" and not os.path.abspath(arguments[0]).startswith(os.path.dirname(arguments[1])):
+        if name == "os.rename" and self._from_elsewhere(*arguments[:2]):
             name = ELSEWHERE
         self.heard.append(name)
         if len(self.heard) == self.event:
             if self.limit is None:
                 os.kill(os.getpid(), signal.SIGKILL)
             self._limit()
+
+    def _from_elsewhere(self, source: str, target: str) -> bool:
+        folder = os.path.dirname(self.path)
+        source, target = (os.path.realpath(os.fsdecode(each)) for each in (source, target))
+        return target == self.path and os.path.commonpath([source, folder]) != folder
 
 
 def _writes(arguments: tuple) -> bool:
@@ -140,7 +147,7 @@ def _forked(answer: Callable, path: str, trap: _Trap) -> list[str]:
     child = os.fork()
     if child == 0:  # it computes nothing with torch, whose threads stayed behind
         with contextlib.suppress(BaseException):
-            trap.arm()
+            trap.arm(path)
             answer(state, path)
         os.write(tell, " ".join(trap.heard[:20]).encode())
         os._exit(0)

@@ -269,7 +269,10 @@ def _names_problem(given: list, expected: list[str]) -> str:
     if any(character in name for name in given for character in "[]"):
         return f"{told}: the brackets are not names."
     if [name.replace("0", "") for name in given] == [name.replace("0", "") for name in expected]:
-        return f"{told}: numbers keep their zeros."
+        longer = any(len(mine) > len(right) for mine, right in zip(given, expected, strict=True))
+        return (
+            f"{told}: {'a number gets no zero that the list does not have' if longer else 'numbers keep their zeros'}."
+        )
     if given == expected[:-1]:
         return f"{told}: the last number belongs to the range."
     return f"{told}."

@@ -73,8 +73,7 @@ def _parts(number: int, parts: int, first: float, others: float) -> tuple[Tensor
     lses = 2 * torch.randn(parts, 6, generator=draw, dtype=torch.float64)
     lses[0] += first
     lses[1:] += others
-    if "for one query" in PARTS[number][0]:
-        lses[:, 2] += 2000
+    lses[:, 2] += 2000 * ("for one query" in PARTS[number][0])
     if "in one" in PARTS[number][0]:
         lses[0, :2] = lses[1, 3] = -torch.inf
     if "in any" in PARTS[number][0]:
@@ -102,6 +101,8 @@ def _merge_slip(got: Any, outs: Tensor, lses: Tensor) -> str:
             "The shares are those of the exponentials of the lse, not of the lse itself.",
         ),
     ]
+    if lses.isfinite().all() and lses.max() - lses.max(0).values.min() > 700:
+        return _recognised(got, slips, "Each query has a largest lse of its own: subtract that one.")
     if lses.isfinite().all():
         return _recognised(got, slips, "An exponential overflowed, or all vanished: subtract the largest lse first.")
     return _recognised(got, slips, "Where a query saw no key, −∞ − (−∞) or 0/0 is not a number.")
