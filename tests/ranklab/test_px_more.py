@@ -62,11 +62,14 @@ def test_a_value_of_a_class_that_only_the_ranks_know(notebook):
 
 
 def test_what_is_pulled_is_what_the_ranks_have(notebook):
-    notebook.px("import numpy\nvalue = {'a': numpy.arange(rank + 1), 'f': lambda x: x + 1, 't': torch.ones(rank)}")
+    notebook.px(
+        "import numpy\nvalue = {'a': numpy.arange(rank + 1), 'f': lambda x: x + 1, 't': torch.ones(rank), 'b': 0}"
+    )
     notebook.px("array = numpy.arange(4.0)[::2]")
     assert notebook.run("values, arrays = world.pull('value'), world.pull('array')").error is None
     for number, value in enumerate(notebook.names["values"]):
         assert value["a"].tolist() == list(range(number + 1)) and value["f"](1) == 2 and len(value["t"]) == number
+        assert list(value) == ["a", "f", "t", "b"]
     assert [array.tolist() for array in notebook.names["arrays"]] == [[0.0, 2.0]] * 4
 
 

@@ -101,7 +101,8 @@ def pack(value: Any) -> bytes:
     """Return a value, with its tensors on the CPU, as bytes: the notebook opens them where it can tell an error."""
     from ipyparallel.serialize import serialize_object
 
-    return pickle.dumps([bytes(part) for part in serialize_object(on_cpu(value))])
+    # In a tuple, because of a dict that stands alone ipyparallel sorts the keys.
+    return pickle.dumps([bytes(part) for part in serialize_object((on_cpu(value),))])
 
 
 def unpack(packed: bytes) -> Any:
@@ -113,7 +114,7 @@ def unpack(packed: bytes) -> Any:
     from ipyparallel.serialize import deserialize_object
 
     try:
-        return deserialize_object(pickle.loads(packed))[0]
+        return deserialize_object(pickle.loads(packed))[0][0]
     except (AttributeError, ImportError) as error:
         raise WorldError(
             f"The ranks' answer is of a class that this notebook does not know ({str(error).partition(' on ')[0]}). "
