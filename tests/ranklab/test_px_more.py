@@ -62,14 +62,13 @@ def test_a_value_of_a_class_that_only_the_ranks_know(notebook):
 
 
 def test_what_is_pulled_is_what_the_ranks_have(notebook):
-    notebook.px(
-        "import numpy\nvalue = {'a': numpy.arange(rank + 1), 'f': lambda x: x + 1, 't': torch.ones(rank), 'b': 0}"
-    )
-    notebook.px("array = numpy.arange(4.0)[::2]")
-    assert notebook.run("values, arrays = world.pull('value'), world.pull('array')").error is None
+    notebook.px("import numpy\nvalue = {'a': numpy.arange(rank + 1), 't': torch.ones(rank), 'b': 0}")
+    notebook.px("array = numpy.arange(4.0)[::2]\ndef add(x): return x + 1")
+    told = notebook.run("values, arrays, adds = world.pull('value'), world.pull('array'), world.pull('add')")
+    assert told.error is None and [add(1) for add in notebook.names["adds"]] == [2] * 4
     for number, value in enumerate(notebook.names["values"]):
-        assert value["a"].tolist() == list(range(number + 1)) and value["f"](1) == 2 and len(value["t"]) == number
-        assert list(value) == ["a", "f", "t", "b"]
+        assert value["a"].tolist() == list(range(number + 1)) and len(value["t"]) == number
+        assert list(value) == ["a", "t", "b"]
     assert [array.tolist() for array in notebook.names["arrays"]] == [[0.0, 2.0]] * 4
 
 
