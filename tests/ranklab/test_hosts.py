@@ -146,9 +146,9 @@ def test_a_command_that_is_ended_takes_along_what_it_has_started(lab):
 
 
 def test_what_a_command_leaves_in_the_background_runs_on(lab):
-    assert lab[0].run("sleep 300 & echo started", timeout=60) == "started"
+    number = lab[0].run("sleep 300 & echo $!", timeout=60)
     assert "sleep 300" in lab[0].run("ps -eo args")
-    lab[0].run("pkill sleep")
+    lab[0].run(f"kill {number}")
 
 
 @pytest.mark.parametrize(

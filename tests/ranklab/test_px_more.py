@@ -40,7 +40,8 @@ child = multiprocessing.get_context("fork").Process(target=print, args=("from th
 child.start()
 child.join()
 """
-    assert [f"from the child of {rank}" in notebook.px(cell).text for rank in range(4)] == [True] * 4
+    text = notebook.px(cell).text
+    assert all(f"from the child of {rank}" in text for rank in range(4)), text
 
 
 def test_a_loop_that_prints_takes_no_memory(notebook):

@@ -67,7 +67,7 @@ class _End:
     outcome: RankOutcome
     when: float = float("inf")
     recorded: bool = False
-    answers: bool = False  # what it raised is told another rank's failure, or torchrun's signal
+    answers: bool = False  # whether it was told of another rank's failure, by a lost connection or torchrun's signal
 
 
 def examine(
