@@ -153,6 +153,17 @@ def test_a_rank_that_looks_before_it_shares_leaves_the_others_waiting(scaled):
     assert "has to make the same calls as the others" in told
 
 
+def test_shards_that_are_summed_to_look_for_an_infinity_are_told(scaled):
+    summed_always = "total = gradients.clone()\ndist.all_reduce(total)\nif not sharded:\n    gradients = total\n"
+    told = scaled(
+        changed(SCALED, "if not sharded:\n    dist.all_reduce(gradients)\n", summed_always + "if not sharded:\n")
+        .replace("(~gradients", "(~total")
+        .replace("if sharded:\n    dist.all_reduce(found, dist.ReduceOp.MAX)\n", "")
+    )
+    assert told.startswith("Not yet. ")
+    assert "finite gradients, different parameters: rank 0: the step is right, but this rank shares" in told
+
+
 def test_an_exchange_of_pieces_is_right_and_par(summed):
     assert summed(WIDE) == (
         "Correct: 15 sums on 2, 3 and 4 ranks, each rounded once. "

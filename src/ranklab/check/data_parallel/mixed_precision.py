@@ -67,16 +67,16 @@ def _given(kind: str, sharded: bool, rank: int, size: int) -> tuple[list[Tensor]
     import torch
 
     own = rank if sharded else 0
-    parameters = [torch.full((2, 3), 1.0 + own), torch.arange(4.0) - own]
-    gradients = [torch.full((2, 3), 0.25 * (rank + 1)), torch.arange(4.0) * (rank + 2)]
+    parameters = [torch.full((200, 3), 1.0 + own), torch.arange(4.0) - own]
+    gradients = [torch.full((200, 3), 0.25 * (rank + 1)), torch.arange(4.0) * (rank + 2)]
     for place, value in GRADIENTS[kind].items():
         if rank == place % size:
             gradients[1][2] = float(value)
     return parameters, gradients
 
 
-def _scaled(answer: Callable, kind: str, sharded: bool) -> tuple[list[Tensor], Any]:
-    """Runs on a rank, in the group of a case: the parameters after the step, and the scale that was returned."""
+def _scaled(answer: Callable, kind: str, sharded: bool) -> tuple[list[Tensor], Any, int]:
+    """Runs on a rank, in the group of a case: the parameters after the step, the scale returned, the bytes shared."""
     import torch
     import torch.distributed as dist
 
@@ -84,15 +84,17 @@ def _scaled(answer: Callable, kind: str, sharded: bool) -> tuple[list[Tensor], A
     for parameter, gradient in zip(parameters, gradients, strict=True):
         parameter.requires_grad_()
         parameter.grad = gradient * SCALE
-    scale = answer(list(parameters), RATE, SCALE, sharded)
-    return [p.detach().clone() for p in parameters], scale.item() if isinstance(scale, torch.Tensor) else scale
+    with meter() as counted:
+        scale = answer(list(parameters), RATE, SCALE, sharded)
+    scale = scale.item() if isinstance(scale, torch.Tensor) else scale
+    return [p.detach().clone() for p in parameters], scale, sum(counted.payload.values())
 
 
-def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, rank: int, size: int) -> str:
+def _wrong_scaling(left: tuple[list[Tensor], Any, int], kind: str, sharded: bool, rank: int, size: int) -> str:
     """Say what is wrong with the step of one rank, "" where nothing is."""
     import torch
 
-    after, scale = left
+    after, scale, shared = left
     before, own = _given(kind, sharded, rank, size)
     bad = sorted(place % size for place in GRADIENTS[kind])
     every = [_given(kind, sharded, other, size)[1] for other in range(size)]
@@ -105,7 +107,7 @@ def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, ran
             return f"the gradients of {name_ranks(bad)} are not finite, but this rank's parameters changed anyway."
         if scale != SCALE / 2:
             return f"the scale is {scale:g}, expected {SCALE / 2:g}: the gradients of {name_ranks(bad)} are not finite."
-        return ""
+        return _shared_too_much(shared, own) if sharded else ""
 
     def moves(gradient: list[Tensor]) -> bool:
         stepped = [p - RATE * g for p, g in zip(before, gradient, strict=True)]
@@ -114,7 +116,7 @@ def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, ran
     if moves(own if sharded else mean):
         if scale != SCALE:
             return f"all gradients are finite, and the scale changed from {SCALE:g} to {scale:g}."
-        return ""
+        return _shared_too_much(shared, own) if sharded else ""
     slips = [
         ([0 * g for g in own], "They did not change."),
         ([SCALE * g for g in (own if sharded else mean)], "You did not divide the gradients by the scale."),
@@ -124,6 +126,16 @@ def _wrong_scaling(left: tuple[list[Tensor], Any], kind: str, sharded: bool, ran
     ]
     told = next((f" {words}" for slip, words in slips if moves(slip)), "")
     return f"the parameters are wrong after a step with finite gradients.{told}"
+
+
+def _shared_too_much(shared: int, own: list[Tensor]) -> str:
+    """Shards of one size can be summed, and the sum even shows an infinity; those of other ranks have other sizes."""
+    if shared < sum(each.nbytes for each in own):
+        return ""
+    return (
+        f"the step is right, but this rank shares {shared} bytes: each rank owns different parameters, which can have "
+        "any size, so share only whether all gradients are finite."
+    )
 
 
 @grader

@@ -131,13 +131,19 @@ def _ring(ranks: int, size: float, beta: float) -> float:
     return 2 * (ranks - 1) / ranks * size * beta
 
 
-def _seconds(case: tuple, data: int, tensor: int, crosses: bool = True, share: bool = True) -> float:
-    """How long a mesh talks in a step; without ``crosses`` or ``share`` as somebody computes who forgets something."""
+def _flat(ranks: int, size: float, beta: float) -> float:
+    return 2 * size * beta
+
+
+def _seconds(
+    case: tuple, data: int, tensor: int, crosses: bool = True, share: bool = True, ring: Callable = _ring
+) -> float:
+    """How long a mesh talks in a step; the last three say what somebody forgets to compute."""
     nodes, per_node, parameters, activation, calls, _, fast, slow = case
     gradients = 4 * parameters / (tensor if share else 1)
     inside = slow if crosses and per_node % tensor else fast
     rows = activation / (data if share else 1)
-    return _ring(data, gradients, slow if nodes > 1 else fast) + calls * _ring(tensor, rows, inside)
+    return ring(data, gradients, slow if nodes > 1 else fast) + calls * ring(tensor, rows, inside)
 
 
 def _meshes(case: tuple, room: float | None = None) -> list[tuple[int, int]]:
@@ -167,6 +173,10 @@ SLIPS: list[tuple[Callable, str]] = [
         lambda *case: min(_meshes(case), key=lambda mesh: _seconds(case, mesh[0], mesh[1], share=False)),
         "Cut what is sent: gradients by tensor, activations by data.",
     ),
+    (
+        lambda *case: min(_meshes(case), key=lambda mesh: _seconds(case, mesh[0], mesh[1], ring=_flat)),
+        "In a ring of N ranks each sends 2(N-1)/N of the bytes, and a single rank none.",
+    ),
 ]
 
 
@@ -174,11 +184,11 @@ def _cases() -> list[tuple]:
     """Clusters and models for which each of the slips is wrong somewhere, and every best mesh is clearly so."""
     found = []
     for (nodes, per_node), parameters, tokens in product(
-        ((2, 4), (1, 8), (3, 4), (4, 8)), (1e9, 8e9), (64, 2_048, 65_536)
+        ((2, 4), (1, 8), (3, 4), (4, 8)), (1e9, 8e9), (64, 4_096, 65_536)
     ):
         ranks = nodes * per_node
         need = 16 * parameters / ranks
-        room = need * (ROOMY if tokens != 2_048 else ranks)  # where the model is no limit, one rank holds it
+        room = need * (ROOMY if tokens != 4_096 else ranks)  # where the model is no limit, one rank holds it
         found.append((nodes, per_node, parameters, 2.0 * tokens * 4096, 4 * 32, room, 1 / 450e9, 1 / 50e9))
     return found
 
