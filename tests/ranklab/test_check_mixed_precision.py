@@ -153,15 +153,24 @@ def test_a_rank_that_looks_before_it_shares_leaves_the_others_waiting(scaled):
     assert "has to make the same calls as the others" in told
 
 
-def test_shards_that_are_summed_to_look_for_an_infinity_are_told(scaled):
-    summed_always = "total = gradients.clone()\ndist.all_reduce(total)\nif not sharded:\n    gradients = total\n"
+@pytest.mark.parametrize(
+    "shared", ["gradients.clone()", "gradients.bfloat16()", "(~gradients.isfinite()).to(torch.uint8)"]
+)
+def test_shards_that_are_shared_whole_to_look_for_an_infinity_are_told(scaled, shared):
+    """One infinity is found that way, too, but only as long as the shards of all ranks have one size."""
+    body = changed(SCALED, "(~gradients.isfinite()).any().float()", shared)
+    body = changed(body, "dist.ReduceOp.MAX)\n", "dist.ReduceOp.SUM)\n")
     told = scaled(
-        changed(SCALED, "if not sharded:\n    dist.all_reduce(gradients)\n", summed_always + "if not sharded:\n")
-        .replace("(~gradients", "(~total")
-        .replace("if sharded:\n    dist.all_reduce(found, dist.ReduceOp.MAX)\n", "")
+        changed(body, "if found:\n", "if not (found.isfinite() if found.is_floating_point() else found == 0).all():\n")
     )
     assert told.startswith("Not yet. ")
-    assert "finite gradients, different parameters: rank 0: the step is right, but this rank shares" in told
+    assert "finite gradients, different parameters: rank 0: the step is right here, but this rank shares" in told
+
+
+def test_shards_that_are_summed_are_told(scaled):
+    halved = "    gradients /= dist.get_world_size()\n"
+    told = scaled(changed(SCALED, halved, halved + "else:\n    dist.all_reduce(gradients)\n"))
+    assert "You summed, although each rank owns different parameters." in told
 
 
 def test_an_exchange_of_pieces_is_right_and_par(summed):

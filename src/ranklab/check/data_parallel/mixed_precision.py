@@ -23,6 +23,7 @@ GRADIENTS = {
     "an infinity on rank 0 and its negative on the last rank": {0: "inf", -1: "-inf"},
 }
 RATE = 0.5
+SUMMED = "You summed, although each rank owns different parameters."
 # Of each byte given to these, a rank of N sends (N - 1) / N in a ring, all_reduce twice that, and a gather all N - 1.
 IN_PIECES = ("all_to_all", "all_to_all_single", "reduce_scatter", "reduce_scatter_single", "scatter", "all_reduce")
 GATHERED = ("all_gather", "all_gather_single")
@@ -35,9 +36,10 @@ def scaled_step(answer: Callable[[list[Tensor], float, float, bool], float]) -> 
     Args:
         answer: ``scaled_step(parameters, rate, scale, sharded)`` runs on every rank, inside a process group of 2, 3
             and 4 ranks. Each parameter's ``grad`` is this rank's own, times ``scale``. It subtracts ``rate`` times the
-            true gradient, which is the mean over the ranks unless the ranks own different parameters (``sharded``),
-            and returns the scale; where a rank has a gradient that is not finite, it changes no parameter on any rank
-            and returns half of the scale. Par is one call a step.
+            true gradient, which is the mean over the ranks unless the ranks own different parameters (``sharded``;
+            then it shares less than a byte for each gradient), and returns the scale; where a rank has a gradient
+            that is not finite, it changes no parameter on any rank and returns half of the scale. Par is one call a
+            step.
 
     Exercise of the chapter *mixed-precision*.
     """
@@ -67,8 +69,8 @@ def _given(kind: str, sharded: bool, rank: int, size: int) -> tuple[list[Tensor]
     import torch
 
     own = rank if sharded else 0
-    parameters = [torch.full((200, 3), 1.0 + own), torch.arange(4.0) - own]
-    gradients = [torch.full((200, 3), 0.25 * (rank + 1)), torch.arange(4.0) * (rank + 2)]
+    parameters = [torch.full((2000, 3), 1.0 + own), torch.arange(4.0) - own]
+    gradients = [torch.full((2000, 3), 0.25 * (rank + 1)), torch.arange(4.0) * (rank + 2)]
     for place, value in GRADIENTS[kind].items():
         if rank == place % size:
             gradients[1][2] = float(value)
@@ -120,7 +122,7 @@ def _wrong_scaling(left: tuple[list[Tensor], Any, int], kind: str, sharded: bool
     slips = [
         ([0 * g for g in own], "They did not change."),
         ([SCALE * g for g in (own if sharded else mean)], "You did not divide the gradients by the scale."),
-        (total, "You did not divide the sum by the number of ranks."),
+        (total, SUMMED if sharded else "You did not divide the sum by the number of ranks."),
         (mean, "You averaged, although each rank owns different parameters."),
         (own, "That is a step with this rank's own gradient: average over the ranks."),
     ]
@@ -130,11 +132,12 @@ def _wrong_scaling(left: tuple[list[Tensor], Any, int], kind: str, sharded: bool
 
 def _shared_too_much(shared: int, own: list[Tensor]) -> str:
     """Shards of one size can be summed, and the sum even shows an infinity; those of other ranks have other sizes."""
-    if shared < sum(each.nbytes for each in own):
+    elements = sum(each.numel() for each in own)
+    if shared < elements:  # even one byte for each of them needs shards of one size
         return ""
     return (
-        f"the step is right, but this rank shares {shared} bytes: each rank owns different parameters, which can have "
-        "any size, so share only whether all gradients are finite."
+        f"the step is right here, but this rank shares {shared} bytes for its {elements} gradients. The parameters of "
+        "other ranks can have other sizes: share only whether all gradients are finite."
     )
 
 

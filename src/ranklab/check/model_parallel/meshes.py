@@ -135,6 +135,10 @@ def _flat(ranks: int, size: float, beta: float) -> float:
     return 2 * size * beta
 
 
+def _flat_but_alone(ranks: int, size: float, beta: float) -> float:
+    return 2 * size * beta if ranks > 1 else 0.0
+
+
 def _seconds(
     case: tuple, data: int, tensor: int, crosses: bool = True, share: bool = True, ring: Callable = _ring
 ) -> float:
@@ -176,6 +180,10 @@ SLIPS: list[tuple[Callable, str]] = [
     (
         lambda *case: min(_meshes(case), key=lambda mesh: _seconds(case, mesh[0], mesh[1], ring=_flat)),
         "In a ring of N ranks each sends 2(N-1)/N of the bytes, and a single rank none.",
+    ),
+    (
+        lambda *case: min(_meshes(case), key=lambda mesh: _seconds(case, mesh[0], mesh[1], ring=_flat_but_alone)),
+        "In a ring of N ranks each sends 2(N-1)/N of the bytes.",
     ),
 ]
 
