@@ -64,6 +64,30 @@ def test_the_guilty_rank_is_seen_where_its_fault_leads_it(played, seed):
         assert "torch.distributed.distributed_c10d, in " in drill.stacks(rank)
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_no_line_is_right_to_which_the_guilty_rank_did_not_come(played, seed):
+    case, drill = Case(seed), Drill(Case(seed), played[seed]._scenes)
+    stack = drill._scenes[case.at.guilty].lines
+    for line in set(case.program.stands) - set(stack):
+        assert not drill.answer(rank=case.at.guilty, line=line, cause=case.fault.cause).right
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_sign_of_a_skipped_collective_is_true_of_it_and_of_no_fault_of_another_kind(played, seed):
+    case, scenes = Case(seed), played[seed]._scenes
+    guilty = scenes[case.at.guilty]
+    steps = [int(step) for step in re.findall(r"^step (\d): loss", guilty.log, re.M)]
+    missing = steps != list(range(len(steps)))
+    latest = [scene.dump().splitlines()[-1].split() for scene in scenes]
+    own = latest.pop(case.at.guilty)
+    # The n-th call of one rank meets the n-th of the others: their numbers are equal.
+    meets = own[1] == "barrier" and all(each[:2] == [own[0], "all_reduce"] for each in latest)
+    skips = case.fault.cause in ("skipped collective", "exception swallowed")
+    assert (missing and meets) == skips
+    if case.fault.cause == "skipped collective":
+        assert case.program.lines[case.program.guilty[0] - 1].strip().startswith("if ")
+
+
 def test_a_seed_is_the_same_drill_everywhere():
     drawn = [(Case(seed).fault.cause, Case(seed).at.guilty, Case(seed).program.guilty) for seed in (0, 4, 9, 13)]
     assert drawn == [

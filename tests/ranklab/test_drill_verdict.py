@@ -3,6 +3,7 @@
 import pytest
 from support import steady
 
+from ranklab.drills.cards import cards
 from ranklab.drills.catalogue import CAUSES, FAULTS, Case
 from ranklab.drills.scene import Scene
 from ranklab.drills.verdict import Answer, judge
@@ -12,11 +13,15 @@ KILLED = next(seed for seed in range(20) if Case(seed).fault.cause == "killed fr
 TAG = next(seed for seed in range(20) if Case(seed).fault.cause == "wrong tag")
 CROSSED = next(seed for seed in range(20) if Case(seed).fault.cause == "groups crossed")
 DTYPE = next(seed for seed in range(20) if Case(seed).fault.cause == "another dtype")
+SHAPE = next(seed for seed in range(20) if Case(seed).fault.cause == "another shape")
+SLOW = next(seed for seed in range(20) if Case(seed).fault.cause == "slow rank")
+EXCHANGES = [seed for seed in range(60) if Case(seed).fault.cause in ("wrong peer", "wrong tag")]
 
 
 def at(rank, *lines):
     frames = [{"line": line, "name": "<module>", "text": ""} for line in lines]
-    return Scene(rank, "step 1: loss 1.0\n", None, {"stacks": [{"thread": "MainThread", "frames": frames}]})
+    told = {"stacks": [{"thread": "MainThread", "frames": frames}], "calls": {"entries": [], "groups": {}}}
+    return Scene(rank, "step 1: loss 1.0\n", None, told)
 
 
 def ended(rank, code):
@@ -27,7 +32,15 @@ def scenes(case):
     """What each rank left, the guilty one in the line where it stands, the others in the all_reduce."""
     named = case.program.named
     told = [at(rank, named["average"], named["sum"]) for rank in range(4)]
-    told[case.at.guilty] = at(case.at.guilty, named["barrier"])
+    told[case.at.guilty] = at(case.at.guilty, (*case.program.stands, named["barrier"])[0])
+    return told
+
+
+def exchange(case):
+    """What each rank left where a pair does not meet: each stands in the first line of its branch."""
+    told = scenes(case)
+    for rank in case.at.guilty, case.at.guilty ^ 1:
+        told[rank] = at(rank, case.program.stands[2 * (rank % 2)])
     return told
 
 
@@ -100,6 +113,20 @@ def test_a_partner_in_the_line_where_the_guilty_rank_stands(seed):
     )
 
 
+@pytest.mark.parametrize("seed", [CROSSED, 31])
+def test_the_other_pair_is_not_sent_to_its_partner_who_is_right_too(seed):
+    case = Case(seed)
+    assert case.fault.cause == "groups crossed"
+    line = case.program.stands[0]
+    told = [at(rank, line) for rank in range(4)]
+    for rank in range(4):
+        said = say(seed, rank, line, "slow rank", told)
+        if rank == case.at.guilty ^ 1:
+            assert "Ask what its partner wanted there." in said
+        elif rank != case.at.guilty:
+            assert said == (f"Not yet. Rank {rank} waits for somebody else. Look for the rank that it waits for.")
+
+
 def test_a_victim_that_ended_with_an_error():
     told = [ended(rank, -9 if rank == Case(KILLED).at.guilty else 1) for rank in range(4)]
     victim = (Case(KILLED).at.guilty + 1) % 4
@@ -129,6 +156,15 @@ def test_a_cause_of_the_same_family_and_another_line():
     assert skipped(cause="exception swallowed", line=STANDS) == (
         f"Not yet. Rank {RANK} is right, and the cause is close, but another one. A swallowed exception needs an "
         "except in the program that goes on as if nothing had happened."
+    )
+
+
+def test_the_sign_of_a_skipped_collective_does_not_fit_a_slow_rank():
+    case = Case(SLOW)
+    assert say(SLOW, case.at.guilty, case.program.stands[0], "skipped collective") == (
+        f"Not yet. Rank {case.at.guilty} is right and so is the line, but the cause is of another kind. Where a rank "
+        "skipped a collective, an if in the program leads past it: a step is missing in the middle of the rank's log, "
+        "and its barrier meets an all_reduce of the others."
     )
 
 
@@ -166,6 +202,41 @@ def test_a_line_further_up_in_the_stack_of_the_guilty_rank():
     told = scenes(CASE)
     told[RANK] = at(RANK, AVERAGE, 3)
     assert skipped(line=AVERAGE, told=told).endswith("stands now; name the line that sent it there.")
+
+
+@pytest.mark.parametrize("seed", EXCHANGES)
+def test_of_an_exchange_only_the_line_where_the_guilty_rank_hangs_is_right(seed):
+    case = Case(seed)
+    rank, told = case.at.guilty, exchange(case)
+    first, hangs = case.program.guilty[0], told[rank].line
+    right = f"Correct. {case.why}"
+    assert say(seed, rank, first, case.fault.cause, told) == f"{right} You made 3 requests: par."
+    assert say(seed, rank, hangs, case.fault.cause, told) == (
+        f"{right} Line {hangs} is right as well. You made 3 requests: par."
+    )
+    for line in set(case.program.stands) - {hangs}:
+        assert say(seed, rank, line, case.fault.cause, told) == (
+            f"Not yet. Rank and cause are right, but rank {rank} did not reach line {line} in its last step."
+        )
+        assert "and so is the line" not in say(seed, rank, line, "slow rank", told)
+    assert f"rank {rank}, line {first} or {hangs}, cause: {case.fault.cause}\n" in cards(case, told)
+
+
+def test_another_rank_is_told_that_it_is_not_in_the_other_branch():
+    seed = EXCHANGES[0]
+    case = Case(seed)
+    told = exchange(case)
+    partner, line = case.at.guilty ^ 1, case.program.stands[1]
+    assert f" Line {line} is not in its stack." in say(seed, partner, line, "slow rank", told)
+
+
+@pytest.mark.parametrize("seed", [DTYPE, SHAPE, 39])
+def test_the_line_where_a_rank_that_has_ended_was_struck(seed):
+    case = Case(seed)
+    line = case.program.stands[0]
+    assert say(seed, case.at.guilty, line, case.fault.cause, [ended(rank, 1) for rank in range(4)]) == (
+        f"Not yet. Rank and cause are right. Line {line} is where the fault struck; name the line that led to it."
+    )
 
 
 def test_the_line_where_the_others_wait():

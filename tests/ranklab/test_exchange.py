@@ -97,6 +97,15 @@ def test_an_exchange_shows_several_results_beside_each_other_and_keeps_the_colou
     assert {rank_color(rank) for rank in range(8)} <= colours
 
 
+def test_an_exchange_takes_one_tensor_with_a_row_a_rank():
+    import torch
+
+    figure = exchange(torch.tensor([[1, 2], [3, 4]]), torch.tensor([[5, 6], [7, 8]]))
+    assert [text for text, _ in cells_of(figure)] == ["1", "2", "5", "6", "3", "4", "7", "8"]
+    with pytest.raises(WorldError, match="0 ranks before"):
+        exchange(torch.ones(0, 3), torch.ones(2, 3))
+
+
 @pytest.mark.parametrize(
     ("before", "after"), [([], []), ([1], [1, 2]), ([[0] * 19], [0]), ([1, 2], {"a": [1, 2], "b": [1]})]
 )

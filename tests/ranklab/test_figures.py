@@ -48,6 +48,13 @@ def test_charts_that_leave_a_place_empty_are_refused(titles):
         charts(titles, "x", "y")
 
 
+def test_a_label_may_be_a_number():
+    """Of a step or a micro-batch."""
+    lanes = [[(0, 0.0, 1.0), (1, 1.0, 2.0)]]
+    assert [text.get_text() for text in ranklab.timeline(lanes).axes[0].texts] == ["0", "1"]
+    assert [text.get_text().strip() for text in launches({"one": lanes}).axes[0].texts] == ["one", "0", "1"]
+
+
 def test_charts_share_their_axes():
     figure, places = charts(["a", "b", "c"], "x", "y", columns=3)
     assert places == figure.axes and [axes.get_title("left") for axes in places] == ["a", "b", "c"]
@@ -104,6 +111,35 @@ def test_the_text_of_a_node_map_fits_its_tiles(nodes):
         tile = tiles[number // 3]
         assert tile.x0 < text.x0 and text.x1 < tile.x1
         assert tile.y0 < text.y0 and text.y1 < tile.y1
+
+
+def tiles_of(environments):
+    """Return the box of each node, and of each rank its text and where its tile lies, in the order of the ranks."""
+    axes = ranklab.node_map(environments).axes[0]
+    count = len({environment["GROUP_RANK"] for environment in environments})
+    spans = [(round(patch.get_x(), 6), round(patch.get_x() + patch.get_width(), 6)) for patch in axes.patches]
+    names = [text.get_text() for text in axes.texts if text.get_text().startswith(("rank", "local"))]
+    return spans[:count], list(zip(names[::2], names[1::2], spans[count:], strict=True))
+
+
+def test_the_tiles_of_a_part_of_the_ranks_stay_on_their_nodes():
+    environments = [{"RANK": rank, "LOCAL_RANK": rank % 4, "GROUP_RANK": rank // 4} for rank in range(8)]
+    (left, right), tiles = tiles_of(environments[2:6])
+    assert [tile[:2] for tile in tiles] == [
+        ("rank 2", "local 2"),
+        ("rank 3", "local 3"),
+        ("rank 4", "local 0"),
+        ("rank 5", "local 1"),
+    ]
+    starts, ends = zip(*(span for *_, span in tiles), strict=True)
+    assert left[0] < starts[0] < ends[0] < starts[1] < ends[1] < left[1]
+    assert right[0] < starts[2] < ends[2] < starts[3] < ends[3] < right[1]
+
+
+def test_the_tiles_of_all_ranks_lie_at_their_local_ranks():
+    environments = [{"RANK": rank, "LOCAL_RANK": local, "GROUP_RANK": 0} for rank, local in enumerate([2, 0, 1])]
+    _, tiles = tiles_of(environments)
+    assert [span[0] for *_, span in tiles] == [2.15, 0.15, 1.15]
 
 
 def test_a_palette_keeps_the_colours_of_the_ranks_and_makes_a_figure_small():

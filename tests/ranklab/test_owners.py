@@ -146,11 +146,84 @@ def test_owners_refuses_what_is_no_tensor(whole):
         ({"A": [7]}, "'A' of rank 0 has index 7; there are 6 in the first dimension."),
         ({"A": 3}, "neither"),
         ({"A": ("late", (4, 3))}, "neither"),
+        ({"A": "01"}, "neither"),
+        ({"A": [0, 1.5]}, "neither"),
+        ({"A": [True, False]}, "neither"),
     ],
 )
 def test_owners_refuses_parts_of_nothing(part, sentence):
     with pytest.raises(WorldError, match=sentence):
         ranklab.owners({"A": (6, 8)}, [part])
+
+
+def of_torch(name):
+    """Return a part that is a tensor, and the sentence that refuses it."""
+    torch = pytest.importorskip("torch")
+    values = torch.arange(8.0) / 8
+    return {
+        "values": (
+            values[:4],
+            r"'v' of rank 0 is neither \(offset, tensor\) nor .* before a tensor, .* as in \(4, part\)",
+        ),
+        "a mask": (values < 0.5, "neither .* of a mask, give the indices where it is True"),
+        "an array's mask": ((values < 0.5).numpy(), "neither .* of a mask"),
+        "elements of a mask": (list(values < 0.5), "neither"),
+        "rows": (torch.zeros(3, 8), "neither .* before a tensor"),
+        "rows of one index": (torch.zeros(3, 1, dtype=torch.int64), "neither .* before a tensor"),
+        "no numbers": (torch.empty(4, device="meta"), "neither .* before a tensor"),
+        "a word before it": (("late", values[:4]), "the offset of 'v' of rank 0 is 'late'; give a whole number"),
+        "half a place": ((0.5, values[:4]), "the offset of 'v' of rank 0 is 0.5"),
+        "half a place in a tuple": (((0.5,), values[:4]), "the offset .* or a tuple with one a dimension"),
+        "no place": ((None, values[:4]), "the offset .* is None"),
+        "a mask's place": ((True, values[:4]), "the offset .* is True"),
+    }[name]
+
+
+PARTS = ["values", "a mask", "an array's mask", "elements of a mask", "rows", "rows of one index", "no numbers"]
+
+
+@pytest.mark.parametrize(
+    "name", [*PARTS, "a word before it", "half a place", "half a place in a tuple", "no place", "a mask's place"]
+)
+def test_owners_refuses_a_tensor_without_its_offset_and_what_is_no_place(name):
+    """int() would make indices of values and of a mask, and owners would draw them."""
+    part, sentence = of_torch(name)
+    with pytest.raises(WorldError, match=sentence):
+        ranklab.owners({"v": (8,)}, [{"v": part}])
+
+
+def test_owners_takes_places_as_torch_and_numpy_have_them():
+    torch = pytest.importorskip("torch")
+    indices = torch.tensor([0, 2])
+    part = torch.zeros(2)
+    for places in (indices, indices.numpy(), list(indices), list(indices.numpy()), (0, 2)):
+        assert numbers(ranklab.owners({"v": (3,)}, [{"v": places}, {"v": [1]}]).axes[0]) == ["0", "1", "0"]
+    for offset in (indices[1], indices.numpy()[1], indices[1:], (indices[1],), [2]):
+        (block,) = blocks(ranklab.owners({"v": (4,)}, [{"v": (offset, part)}]).axes[0])
+        assert block[0] == rank_color(0)
+
+
+def test_owners_says_where_it_needs_a_mapping():
+    torch = pytest.importorskip("torch")
+    whole = torch.zeros(6, 8)
+    with pytest.raises(WorldError, match="a name for each tensor"):
+        ranklab.owners(whole, [{"A": (0, whole[:3])}])
+    for held in (
+        {"A": (0, whole[:3])},
+        {0: {"A": (0, whole[:3])}, 1: {"A": (3, whole[3:])}},
+        [(0, whole[:3])],
+        [None, {}],
+        whole,
+        3,
+        "A",
+    ):
+        with pytest.raises(WorldError, match="a list with one mapping a rank"):
+            ranklab.owners({"A": whole}, held)
+
+
+def test_a_caption_may_be_a_number():
+    axes = ranklab.owners({"A": (4,)}, {3: [{"A": [0]}], 7: [{"A": [1]}]}).axes[0]
+    assert {"3", "7"} <= {text.get_text() for text in axes.texts}
 
 
 @pytest.mark.parametrize("offset", [4, (0, 6), (-1, 0), (0, 0, 0)])

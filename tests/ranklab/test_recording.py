@@ -43,6 +43,30 @@ def test_an_exchange_keeps_every_operation():
     assert kept(figure)["grids"] == [["before", [[1, 2], [3]]], ["gather", [[1, 3], []]], ["reduce", [[4], [3]]]]
 
 
+def test_one_name_to_draw_is_not_read_as_its_letters():
+    figure = exchange([1, 2], {"gather": [[1, 2], None], "sum": [3, 3]}, drawn="sum")
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert "sum" in texts and "gather" not in texts
+    with pytest.raises(WorldError, match="no run 'mean' to draw"):
+        exchange([1, 2], {"sum": [3, 3]}, drawn="mean")
+
+
+@pytest.mark.parametrize(("left", "end"), [(None, 1.4), (1.0, 1.0)])
+def test_without_an_error_a_call_that_never_came_back_has_some_width(left, end):
+    ranks = [{"began": 0.0, "calls": [("all_reduce", 1.0, left)], "error": None}, {**WAITS[0], "began": 0.0}]
+    ranks[1] |= {"calls": [], "error": None}
+    figure = waiting(ranks)
+    assert figure.axes[0].get_xlim() == (0, pytest.approx(end))
+    hatched = [patch.get_width() for patch in figure.axes[0].patches if patch.get_hatch()]
+    assert hatched == ([pytest.approx(end - 1)] if left is None else hatched)
+    assert kept(figure)["end"] == 1000 * end
+
+
+def test_after_a_long_wait_a_call_that_never_came_back_is_seen_too():
+    ranks = [{"began": 0.0, "calls": [("barrier", 0.0, 60.0), ("barrier", 100.0, None)], "error": None}]
+    assert waiting(ranks).axes[0].get_xlim() == (0, pytest.approx(110))
+
+
 def test_waiting_ends_after_the_first_error_and_keeps_calls_that_never_came_back():
     figure = waiting(WAITS, "title")
     assert figure.axes[0].get_xlim() == (0, pytest.approx(6.4))

@@ -41,7 +41,8 @@ FAULTS = (
     Fault(
         "skipped collective",
         "calls",
-        "A rank that skipped a collective has called fewer of them than the others, and a step is missing in its log.",
+        "Where a rank skipped a collective, an if in the program leads past it: a step is missing in the middle of the "
+        "rank's log, and its barrier meets an all_reduce of the others.",
         "In step {step} the loss of rank {rank} was NaN, so line {line} went on to the next batch without the "
         "all_reduce of the gradients. From then on each of its sums was added to the others' sums of the step before.",
         {"loss": "if not loss.isfinite():  #!\n    continue  #!"},

@@ -20,7 +20,7 @@ def cards(case: Case, scenes: Sequence[Scene]) -> str:
         for scene in scenes:
             text = scene.log.rstrip() if what == "log" else getattr(scene, what)()
             told.append((f"{what}({scene.rank})", text or "(nothing)"))
-    lines = " or ".join(map(str, case.program.guilty)) or "None"
+    lines = " or ".join(map(str, case.program.blamed(scenes[case.at.guilty].lines))) or "None"
     solution = f"rank {case.at.guilty}, line {lines}, cause: {case.fault.cause}\n{case.why}"
     told.append(("solution, for whoever leads the game", solution))
     return "\n\n".join(f"--- drill {case.seed} · {name} ---\n{text}" for name, text in told)

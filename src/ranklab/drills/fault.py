@@ -9,6 +9,11 @@ from typing import Any
 ENDED, STOPPED, ANYWHERE = "ended", "stopped", "anywhere"  # where a guilty rank may be, besides in a line
 
 
+def pair(rank: int) -> int:
+    """Return the rank with which a rank makes a pair: 0 with 1, 2 with 3."""
+    return rank ^ 1
+
+
 @dataclass(frozen=True)
 class Situation:
     """What the seed has drawn.
@@ -27,6 +32,11 @@ class Situation:
     def other(self) -> int:
         """A rank that is not to blame: the next one."""
         return (self.guilty + 1) % self.size
+
+    @property
+    def partner(self) -> int:
+        """The rank that makes a pair with the guilty one."""
+        return pair(self.guilty)
 
     def by_step(self, rank: int, wrong: Any, right: Any) -> list[Any]:
         """Return what a rank has for each step: what is right, and on the guilty rank what is wrong in one step."""
@@ -53,6 +63,8 @@ class Fault:
         part: what the file of a rank holds besides its rows, or rows of its own.
         outside: the signal that the guilty rank gets from outside; 0 for none.
         decoy: whether its lines are short, and harmless where no rank is guilty: other programs may have them.
+        paired: whether the guilty rank lets down its partner; the other two ranks have no part in it, even where they
+            wait in the same line.
     """
 
     cause: str
@@ -64,6 +76,7 @@ class Fault:
     part: Callable[[int, Situation], dict[str, Any]] = nothing
     outside: int = 0
     decoy: bool = False
+    paired: bool = False
 
 
 def rows(count: int) -> list[list[float]]:

@@ -5,15 +5,11 @@ from __future__ import annotations
 import signal
 from typing import Any
 
-from .fault import ENDED, STOPPED, Fault, Situation
-
-
-def _pair(rank: int) -> int:
-    return rank ^ 1
+from .fault import ENDED, STOPPED, Fault, Situation, pair
 
 
 def _partner(rank: int, at: Situation) -> dict[str, Any]:
-    return {"partner": at.by_step(rank, (rank + 2) % at.size, _pair(rank))}
+    return {"partner": at.by_step(rank, (rank + 2) % at.size, pair(rank))}
 
 
 def _tag(rank: int, at: Situation) -> dict[str, Any]:
@@ -44,6 +40,7 @@ def _warned(rank: int, at: Situation) -> dict[str, Any]:
     return {"warnings": [at.step] if rank == at.guilty else []}
 
 
+# Any of the four may be the line in which the guilty rank hangs: Program.blamed() keeps that one and drops the others.
 EXCHANGE = """\
 mine, theirs = loss.detach().reshape(1), torch.zeros(1)
 if rank % 2 == 0:
@@ -78,6 +75,7 @@ FAULTS = (
         },
         "own",
         _partner,
+        paired=True,
     ),
     Fault(
         "wrong tag",
@@ -93,6 +91,7 @@ FAULTS = (
         },
         "own",
         _tag,
+        paired=True,
     ),
     Fault(
         "groups crossed",
@@ -109,6 +108,7 @@ FAULTS = (
         },
         "own",
         _averages,
+        paired=True,
     ),
     Fault(
         "group made by some ranks only",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 STEPS = 6
@@ -74,8 +74,9 @@ class Program:
 
     Attributes:
         text: as it stands in the file.
-        guilty: the lines that are to blame, by number from 1; empty where the fault comes from outside.
-        stands: the lines in which the guilty rank stands at the end.
+        guilty: the lines that may be to blame, by number from 1; empty where the fault comes from outside. Which of
+            them are, :meth:`blamed` says.
+        stands: the lines in which the guilty rank may stand at the end.
         named: lines that every program has: "sum" (the all_reduce of gradients), "average", "loop" and "barrier".
     """
 
@@ -88,6 +89,15 @@ class Program:
     def lines(self) -> list[str]:
         """The lines of the program."""
         return self.text.splitlines()
+
+    def blamed(self, stack: Collection[int]) -> tuple[int, ...]:
+        """Return the lines that are to blame, by number from 1; empty where the fault comes from outside.
+
+        Args:
+            stack: the lines in which the guilty rank stands. Of the lines in which it could have stood, only these
+                count: it never ran those of another branch, and has not come to those further down.
+        """
+        return tuple(line for line in self.guilty if line not in self.stands or line in stack)
 
     def numbered(self) -> str:
         """Return the program with the numbers of its lines."""

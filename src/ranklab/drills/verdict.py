@@ -62,13 +62,18 @@ def judge(case: Case, scenes: Sequence[Scene], answer: Answer, requests: int) ->
         requests: how many requests the reader has made.
     """
     wrong = _no_answer(case, answer) or _of_rank(case, scenes, answer)
-    wrong = wrong or _of_cause(case, answer) or _of_line(case, scenes, answer)
+    wrong = wrong or _of_cause(case, scenes, answer) or _of_line(case, scenes, answer)
     if wrong:
         return Verdict(False, wrong)
     count = f"{requests} request{'s' * (requests != 1)}"
     praise = {-1: "fewer than par", 0: "par", 1: f"par is {PAR}"}[(requests > PAR) - (requests < PAR)]
-    also = f" Line {answer.line} is right as well." if answer.line not in (*case.program.guilty[:1], None) else ""
+    also = f" Line {answer.line} is right as well." if answer.line not in (*_blamed(case, scenes)[:1], None) else ""
     return Verdict(True, f"{case.why}{also} You made {count}: {praise}.")
+
+
+def _blamed(case: Case, scenes: Sequence[Scene]) -> tuple[int, ...]:
+    """Return the lines that are to blame, as the stack of the guilty rank shows."""
+    return case.program.blamed(scenes[case.at.guilty].lines)
 
 
 def _whole(value: object) -> bool:
@@ -100,7 +105,7 @@ def _of_rank(case: Case, scenes: Sequence[Scene], answer: Answer) -> str:
         return ""
     named = scenes[answer.rank]  # type: ignore[call-overload]
     rest = " The cause that you name is right." if answer.cause == case.fault.cause else ""
-    if named.lines and answer.line not in (None, *named.lines, *case.program.guilty):
+    if named.lines and answer.line not in (None, *named.lines, *_blamed(case, scenes)):
         rest = f" Line {answer.line} is not in its stack.{rest}"
     alike = [scene for scene in scenes if _alike(scene, named)]
     if named.exit_code is not None and named.exit_code > 0:
@@ -110,12 +115,14 @@ def _of_rank(case: Case, scenes: Sequence[Scene], answer: Answer) -> str:
         )
     if named.exit_code is not None and named.exit_code < 0:
         return f"Rank {named.rank} was ended by an error inside the library, when it met what another rank sent.{rest}"
-    if case.program.guilty and named.line in case.program.guilty + case.program.stands:
+    waits_for_guilty = not case.fault.paired or named.rank == case.at.partner
+    if waits_for_guilty and case.program.guilty and named.line in case.program.guilty + case.program.stands:
         return (
             f"Rank {named.rank} stands in that line as it should, and waits for a partner. Ask what its partner wanted "
             f"there.{rest}"
         )
-    if len(alike) > 1:
+    # Where the guilty rank waits in that line, too, no rank is missing there.
+    if len(alike) > 1 and case.at.guilty not in [scene.rank for scene in alike]:
         return (
             f"Rank {named.rank} is a victim: it waits in line {named.line}, as {len(alike) - 1} other "
             f"rank{'s do' * (len(alike) > 2) or ' does'}. Look for the rank that is not there.{rest}"
@@ -127,12 +134,12 @@ def _alike(one: Scene, other: Scene) -> bool:
     return one.exit_code == other.exit_code and one.line == other.line
 
 
-def _of_cause(case: Case, answer: Answer) -> str:
+def _of_cause(case: Case, scenes: Sequence[Scene], answer: Answer) -> str:
     """Say what speaks against the cause; "" where it is right."""
     cause = str(answer.cause)
     if cause == case.fault.cause:
         return ""
-    place = _place(case, answer)
+    place = " and so is the line" if answer.line in _blamed(case, scenes) else ""
     if FAMILIES[cause] == case.fault.family:
         return f"Rank {answer.rank} is right{place}, and the cause is close, but another one. {SIGNS[cause]}"
     if FAMILIES[cause] == "outside":
@@ -142,14 +149,9 @@ def _of_cause(case: Case, answer: Answer) -> str:
     return f"Rank {answer.rank} is right{place}, but the cause is of another kind. {SIGNS[cause]}"
 
 
-def _place(case: Case, answer: Answer) -> str:
-    right = answer.line in case.program.guilty
-    return " and so is the line" if right else ""
-
-
 def _of_line(case: Case, scenes: Sequence[Scene], answer: Answer) -> str:
     """Say why it is another line; "" where it is right."""
-    guilty, line = case.program.guilty, answer.line
+    guilty, line = _blamed(case, scenes), answer.line
     if not guilty:
         if line is None:
             return ""
@@ -165,6 +167,10 @@ def _of_line(case: Case, scenes: Sequence[Scene], answer: Answer) -> str:
             f"Rank and cause are right. Line {line} is where rank {own.rank} stands now; name the line that sent it "
             "there."
         )
+    if number in case.program.stands:
+        if not own.lines:  # the rank has ended, so no stack shows where it was
+            return f"Rank and cause are right. Line {line} is where the fault struck; name the line that led to it."
+        return f"Rank and cause are right, but rank {own.rank} did not reach line {line} in its last step."
     if any(number in scene.lines for scene in scenes):
         return f"Rank and cause are right. Line {line} is where the others wait, and they are right to be there."
     if any(abs(number - each) <= NEAR for each in guilty):

@@ -36,7 +36,7 @@ def cost_fit(
 
     Raises:
         WorldError: no series, one without points or without a line, a size or a time that is not above zero (both
-            axes are logarithmic), or a line that is at zero where a point is.
+            axes are logarithmic), or a line that is not above zero where a point is.
 
     Used in the chapter *cost-of-talking*.
     """
@@ -98,8 +98,11 @@ def _require(name: str, points: Points, line: tuple[float, float] | None) -> Non
     for size, took in points:
         if size <= 0 or took <= 0:
             raise WorldError(f"cost_fit() draws what is above zero, but {name!r} has {took:g} s for {size:g} bytes.")
-        if fixed + slope * size == 0:
-            raise WorldError(f"cost_fit(): the line of {name!r} says 0 s for {size:g} bytes.")
+        if (says := fixed + slope * size) <= 0:  # a residual of a line below zero would have the wrong sign
+            raise WorldError(
+                f"cost_fit(): the line of {name!r} says {1e3 * says:.3g} ms for {size:g} bytes: "
+                "fit relative errors, or leave small sizes out."
+            )
 
 
 def bytes_in_words(size: float) -> str:

@@ -34,7 +34,8 @@ def exchange(
         before: for each rank, in rank order, its small tensor, list or number; None or [] where it had none.
         after: the same, after the operation; or several by name, after one operation each.
         title: one sentence above them.
-        drawn: the names of the operations that the picture shows; all by default. On the site one chooses among all.
+        drawn: the names of the operations that the picture shows, or one name; all by default. On the site one
+            chooses among all.
 
     Returns:
         A figure; a rank with no number has a dash. All numbers are as small as the longest needs.
@@ -45,7 +46,7 @@ def exchange(
     Used in the chapter *collectives*, as ``ranklab.figures.exchange``.
     """
     named = {"before": before, **(after if isinstance(after, Mapping) else {"after": after})}
-    if not before or any(len(grid) != len(before) for grid in named.values()):
+    if len(before) == 0 or any(len(grid) != len(before) for grid in named.values()):
         told = ", ".join(f"{len(grid)} ranks {name}" for name, grid in named.items())
         raise WorldError(f"exchange() got {told}; give one entry a rank.")
     recorded = {name: [_numbers(row) for row in grid] for name, grid in named.items()}

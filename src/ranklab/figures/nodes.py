@@ -31,7 +31,8 @@ def node_map(
         marked: ranks whose tile has a thick outline.
 
     Returns:
-        A figure; a tile shows the rank in large type and the local rank below it.
+        A figure; a tile shows the rank in large type and the local rank below it. Of a part of the ranks, the tiles
+        of a node stand side by side.
 
     Raises:
         WorldError: there is no rank, one of the three is missing or no whole number, or there are notes, but not one
@@ -58,15 +59,18 @@ def node_map(
         axes.add_patch(FancyBboxPatch((x, y), width, height, boxstyle=style, **look))
 
     left = 0.0
-    starts = {}
+    starts: dict[int, float] = {}
+    order = sorted(range(len(ranks)), key=lambda index: (ranks[index]["GROUP_RANK"], ranks[index]["LOCAL_RANK"]))
     for node in nodes:
-        starts[node] = left
+        # In order, side by side: of a part of the ranks, the local rank would lie outside a box as wide as the part.
+        tiles = [index for index in order if ranks[index]["GROUP_RANK"] == node]
+        starts |= {index: left + 0.15 + place for place, index in enumerate(tiles)}
         width = counts[node] + 0.2
         box(left, 0, width, tile + 0.55, fc="none", ec=MUTED, lw=1.5)
         axes.text(left + 0.12, tile + 0.33, f"node {node}", va="center", color=INK, fontsize=size)
         left += width + 0.35
-    for rank, note in zip(ranks, notes or [""] * len(ranks), strict=True):
-        x = starts[rank["GROUP_RANK"]] + 0.15 + rank["LOCAL_RANK"]
+    for index, (rank, note) in enumerate(zip(ranks, notes or [""] * len(ranks), strict=True)):
+        x = starts[index]
         number = rank["RANK"]
         outline = {"ec": INK, "lw": 4} if number in marked else {"ec": "none"}
         box(x, 0.12, 0.9, tile, fc=rank_color(number), **outline)

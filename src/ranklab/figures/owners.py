@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import WorldError
 from ..layout import name_ranks
 from ..palette import INK, MUTED, PAPER, label_color, rank_color
 from .canvas import WIDTH, canvas, write_title
+from .parts import Held, covered, read_pictures, read_shape
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +30,6 @@ CELLS = 24  # a tensor with more of them along a side is drawn without lines bet
 
 CHIPS = 20  # ranks in a line that tells their colours
 
-Held = Sequence[Mapping[str, Any]]
 Picture = tuple[str, "Mapping[str, list[ndarray]]"]  # its caption, and the sheets of each tensor
 
 
@@ -55,17 +55,16 @@ def owners(whole: Mapping[str, Any], held: Held | Mapping[str, Held], title: str
         small for its number, the last line tells the colours.
 
     Raises:
-        WorldError: no tensor or no rank, something that is neither a tensor nor a shape, a part that is not inside
-            its tensor or has a name that ``whole`` does not have, or more than the paper has room for.
+        WorldError: no tensor or no rank, something that is neither a tensor nor a shape, no mapping where one is
+            needed, a part without its offset or one that is not inside its tensor or has a name that ``whole`` does
+            not have, or more than the paper has room for.
 
     Used from the chapter *why-distribute* on::
 
         ranklab.owners({"A": (6, 8)}, [{"A": (0, upper)}, {"A": (3, lower)}])
     """
-    pictures = held if isinstance(held, Mapping) else {"": held}
-    if not whole or not pictures or not all(map(len, pictures.values())):
-        raise WorldError('owners() needs at least one tensor and one rank: owners({"A": (6, 8)}, [{"A": (0, part)}]).')
-    shapes = {name: _shape(name, tensor) for name, tensor in whole.items()}
+    pictures = read_pictures(whole, held)
+    shapes = {name: read_shape(name, tensor) for name, tensor in whole.items()}
     drawn = [(caption, _sheets(shapes, ranks)) for caption, ranks in pictures.items()]
     words = {name: f"{name}  {'×'.join(map(str, shape))}" for name, shape in shapes.items()}
     sizes, lines = _lay_out(shapes, words, drawn)
@@ -91,16 +90,6 @@ def owners(whole: Mapping[str, Any], held: Held | Mapping[str, Held], title: str
     axes.set_aspect("equal", anchor="W")
     write_title(axes, title)
     return figure
-
-
-def _shape(name: str, tensor: Any) -> tuple[int, ...]:
-    try:
-        shape = tuple(int(size) for size in getattr(tensor, "shape", tensor))
-    except (TypeError, ValueError) as error:
-        raise WorldError(f"owners(): {name!r} is neither a tensor nor a shape such as (6, 8).") from error
-    if not shape or min(shape) < 1:
-        raise WorldError(f"owners() cannot draw a tensor of shape {list(shape)}; it needs an element to own.")
-    return shape
 
 
 def _lay_out(
@@ -202,7 +191,7 @@ def _sheets(shapes: Mapping[str, Sequence[int]], held: Held) -> dict[str, list[n
     sheets = {name: [numpy.full(shape, -1, numpy.int16)] for name, shape in shapes.items()}
     for rank, parts in enumerate(held):
         for name, part in parts.items():
-            mask = _mask(part, shapes[name], f"{name!r} of {name_ranks([rank])}")
+            mask = covered(part, shapes[name], f"{name!r} of {name_ranks([rank])}")
             for sheet in sheets[name]:
                 if (sheet[mask] < 0).all():
                     sheet[mask] = rank
@@ -210,35 +199,6 @@ def _sheets(shapes: Mapping[str, Sequence[int]], held: Held) -> dict[str, list[n
             else:
                 sheets[name].append(numpy.where(mask, numpy.int16(rank), numpy.int16(-1)))
     return {name: [sheet.reshape(_flat(shapes[name])) for sheet in pile] for name, pile in sheets.items()}
-
-
-def _mask(part: Any, shape: Sequence[int], whose: str) -> ndarray:
-    """Return which elements of the whole a part covers."""
-    import numpy
-
-    mask = numpy.zeros(shape, bool)
-    if part is None:
-        return mask
-    if isinstance(part, tuple) and len(part) == 2 and hasattr(part[1], "shape"):
-        offset, extent = part[0], tuple(part[1].shape)
-        if isinstance(offset, Iterable):
-            offset = tuple(int(first) for first in offset)
-        else:
-            offset = (int(offset), *[0] * (len(shape) - 1))
-        ends = [first + size for first, size in zip(offset, extent, strict=False)]
-        fits = len(offset) == len(extent) == len(shape) and all(first >= 0 for first in offset)
-        if not fits or any(end > size for end, size in zip(ends, shape, strict=True)):
-            raise WorldError(f"owners(): {whose} has shape {list(extent)} at {list(offset)}, outside {list(shape)}.")
-        mask[tuple(slice(first, end) for first, end in zip(offset, ends, strict=True))] = True
-        return mask
-    try:
-        indices = [int(index) for index in part]
-    except (TypeError, ValueError) as error:
-        raise WorldError(f"owners(): {whose} is neither (offset, tensor) nor a list of indices.") from error
-    if outside := [index for index in indices if not 0 <= index < shape[0]]:
-        raise WorldError(f"owners(): {whose} has index {outside[0]}; there are {shape[0]} in the first dimension.")
-    mask[indices] = True
-    return mask
 
 
 def _draw(axes: Axes, sheet: ndarray, left: float, bottom: float, width: float, height: float, depth: int) -> bool:

@@ -39,12 +39,13 @@ def short(number: float) -> float:
 
 
 def chosen(who: str, names: Iterable[str], drawn: Sequence[str] | None) -> list[str]:
-    """Return the names of the runs that the picture shows: ``drawn``, or all.
+    """Return the names of the runs that the picture shows: ``drawn``, which may be one name, or all.
 
     Raises:
         WorldError: a name that no run has.
     """
     there = list(names)
+    drawn = [drawn] if isinstance(drawn, str) else drawn  # one name, and not its letters
     if unknown := [name for name in drawn or () if name not in there]:
         raise WorldError(f"{who}() has no run {unknown[0]!r} to draw; it got {', '.join(map(repr, there))}.")
     return list(drawn) if drawn else there

@@ -43,6 +43,7 @@ def timeline(events: Sequence[Sequence[Event]], title: str = "") -> Figure:
         for label, start, end in lane:
             left, width = (start - zero) * scale, (end - start) * scale
             axes.barh(rank, width, left=left, height=LANE, color=rank_color(rank), edgecolor=PAPER, linewidth=1)
+            label = str(label)  # a number names a step, too
             if end - start > LETTER * span * len(label):
                 look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 11, "clip_on": True}
                 axes.text(left + width / 2, rank, label, color=label_color(rank), **look)
@@ -82,6 +83,7 @@ def launches(starts: Mapping[str, Sequence[Sequence[Event]]], title: str = "") -
             for number, (label, start, end) in enumerate(lane):
                 color, ink = (RULE, INK) if number == 0 else (rank_color(rank), label_color(rank))
                 axes.barh(row, end - start, left=start, height=0.8, color=color, edgecolor=PAPER, linewidth=1)
+                label = str(label)
                 if end - start > LETTER * last * len(label):
                     axes.text((start + end) / 2, row, label, ha="center", va="center", color=ink, fontsize=12)
         row += 1

@@ -28,8 +28,9 @@ def waiting(ranks: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
         title: one sentence above the lanes.
 
     Returns:
-        A figure with time in seconds, which ends shortly after the first error. On the site a reader goes through the
-        seconds and sees who waits for whom.
+        A figure with time in seconds, which ends shortly after the first error; where there is none, with the last
+        moment, or shortly after it if a rank did not come back. On the site a reader goes through the seconds and
+        sees who waits for whom.
 
     Raises:
         WorldError: there is no rank, no call, or something that ends before it begins.
@@ -41,7 +42,12 @@ def waiting(ranks: Sequence[Mapping[str, Any]], title: str = "") -> Figure:
     zero = min(rank["began"] for rank in ranks)
     errors = [rank["error"] for rank in ranks if rank["error"] is not None]
     moments = [moment for rank in ranks for call in rank["calls"] for moment in call[1:] if moment is not None]
-    end = min(error + AFTER for error in errors) if errors else max(moments)
+    if errors:
+        end = min(errors) + AFTER
+    else:
+        stays = any(left is None for rank in ranks for _, _, left in rank["calls"])
+        # A call that nobody came back from has no end: it gets some width, which is seen after long waits, too.
+        end = max(moments) + (max(AFTER, (max(moments) - zero) / 10) if stays else 0)
     figure, axes = lanes(len(ranks))
     for number, rank in enumerate(ranks):
         _lane(axes, number, rank, zero, end)

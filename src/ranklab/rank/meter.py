@@ -68,6 +68,8 @@ NO_COMMUNICATION = {"check_for_nan", "wait_tensor", "_wrap_tensor_autograd", "me
 class Meter:
     """Counts what this rank says to the others while a ``with`` block runs; made by :func:`meter`.
 
+    A second block begins at zero.
+
     Attributes:
         calls: how often each operation was called, by its public name; ``isend`` counts as ``send``.
         payload: bytes that the rank gave to each operation; for ``broadcast`` and ``recv`` the size of their tensor.
@@ -78,6 +80,10 @@ class Meter:
     """
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
+        """Forget an earlier block; whoever kept its counts keeps them."""
         self.calls: Counter[str] = Counter()
         self.payload: Counter[str] = Counter()
         self.wire: int | None = None
@@ -90,8 +96,13 @@ class Meter:
         return self.calls["send"]
 
     def __enter__(self) -> Meter:
-        if "RANK" not in os.environ:
-            raise WorldError("The notebook is not a rank: call ranklab.meter() in a %%px cell.")
+        self._named = "RANK" in os.environ
+        if not self._named and not _in_a_group():
+            raise WorldError(
+                "The notebook is not a rank: call ranklab.meter() in a %%px cell, or in a program of your own after "
+                "init_process_group()."
+            )
+        self._begin()
         self._ours = _notebook_connections()
         self._before = written(self._ours)
         self._mode = _watch(self._count)
@@ -104,6 +115,11 @@ class Meter:
         after = written(self._ours)
         if self._before is None or after is None:
             self.why = "This system does not count the bytes of a connection; Linux does."
+        elif not self._named:  # nor is MASTER_PORT, as a rule, by which alone the store is told from a rank
+            self.why = (
+                "Which connections lead to other ranks is not known: before init_process_group(), set RANK and "
+                "MASTER_PORT in the environment, as torchrun does."
+            )
         elif self._elsewhere:
             self.why = f"Tensors on {', '.join(sorted(self._elsewhere))} travel without the kernel's TCP."
         elif gone := set(self._before) - set(after):
@@ -146,7 +162,7 @@ def meter() -> Meter:
         gloo, from one shard to another is an ``all_gather_single``.
 
     Raises:
-        WorldError: in the notebook, which is not a rank.
+        WorldError: in the notebook, or in another process that is not a rank.
 
     Used from the chapter *point-to-point* on::
 
@@ -188,6 +204,12 @@ def _has_dtensor(types: Iterable[type]) -> bool:
     """Return whether one of the types is a DTensor's; where nobody has imported DTensor, none is."""
     dtensor = getattr(sys.modules.get("torch.distributed.tensor"), "DTensor", None)
     return dtensor is not None and any(issubclass(each, dtensor) for each in types)
+
+
+def _in_a_group() -> bool:
+    """Say whether this process has joined a group, as one that mp.spawn starts does without RANK; imports nothing."""
+    initialized = getattr(sys.modules.get("torch.distributed"), "is_initialized", None)
+    return initialized is not None and initialized()
 
 
 def _tensors(given: Any):
