@@ -125,6 +125,18 @@ def _share(backend: Backend) -> Callable[[], Finding | list[Finding]]:
     return check
 
 
+def _import_fix(problem: str) -> str:
+    """Say what to do where Python could not even import what the probe needs, "" otherwise."""
+    broken = problem.startswith(("ImportError", "ModuleNotFoundError"))
+    return "Install torch again: `make clean ALL=1`, then `make run`." if broken else ""
+
+
+def _interface_fix() -> str:
+    """Name the reader's own choice of a network interface, "" where there is none."""
+    own = [f"{name}={os.environ[name]}" for name in interfaces(LOOPBACK) if name in os.environ]
+    return f"Your environment has {' and '.join(own)}: unset it, and look again." if own else ""
+
+
 def _all_reduce(backend: Backend, size: int, shared: bool = False) -> Finding:
     """Let processes add up numbers, as torchrun would start them, or all of them on the first GPU."""
     name = f"{backend.name}, shared" if shared else backend.name
@@ -132,7 +144,8 @@ def _all_reduce(backend: Backend, size: int, shared: bool = False) -> Finding:
         ranks = []
         for place in places([size]):
             environment = {**os.environ, **place.environment("127.0.0.1", port.getsockname()[1])}
-            environment |= interfaces(LOOPBACK)
+            # As a world does it: what the reader has set is what the chapters get.
+            environment |= {name: os.environ.get(name, value) for name, value in interfaces(LOOPBACK).items()}
             environment.setdefault(*IMPATIENT)
             if shared:
                 environment |= sharing(backend.name, place.rank)
@@ -144,7 +157,7 @@ def _all_reduce(backend: Backend, size: int, shared: bool = False) -> Finding:
     if trial.busy:
         return Finding(name, WARNING, f"{what} {trial.problem}", LOOK_AGAIN)
     if trial.problem:
-        fix = backend.try_sharing if shared else backend.try_next
+        fix = _import_fix(trial.problem) or _interface_fix() or (backend.try_sharing if shared else backend.try_next)
         return Finding(name, PROBLEM, f"{what} failed: {trial.problem}", fix)
     return Finding(name, OK, f"{what} gives the exact numbers.")
 

@@ -168,9 +168,9 @@ def read_ranks(text: str, size: int) -> list[int]:
         if end >= size:
             has = "only rank 0" if size == 1 else f"ranks 0 to {size - 1}"
             raise WorldError(f"There is no rank {end}: this world has {has}.")
+        if int(first) > end:
+            raise WorldError(f"--ranks {part.strip()} names no rank: write the smaller number first.")
         chosen |= set(range(int(first), end + 1))
-    if not chosen:
-        raise WorldError(f"--ranks {text} names no rank.")
     return sorted(chosen)
 
 

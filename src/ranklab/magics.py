@@ -22,6 +22,7 @@ from .layout import name_ranks, read_ranks
 from .live import AFTER, Live, publish
 from .outcome import CellOutcome
 from .palette import chip
+from .system.patience import LONGEST
 
 # Options of ipyparallel that a panel in rank order has no use for; each is refused in one sentence.
 STREAM = (
@@ -114,7 +115,7 @@ class RankMagics(ParallelMagics):
 
     def _read(self, args: argparse.Namespace) -> dict:
         """Return what a cell, or ``%pxconfig``, was told, and the defaults for the rest."""
-        if args.timeout is not None and not args.timeout > 0:
+        if args.timeout is not None and not 0 < args.timeout <= LONGEST:
             raise WorldError(f"--timeout takes seconds, for example --timeout 10, not {args.timeout:g}.")
         if args.stream:
             raise WorldError(STREAM)

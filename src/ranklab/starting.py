@@ -12,7 +12,7 @@ from .errors import RanklabError, WorldError
 from .lab.rates import Link, read_links
 from .layout import read_layout
 from .live import publish
-from .system.patience import DEADLINE
+from .system.patience import DEADLINE, LONGEST
 from .world import World, latest, make_current, note_failed
 
 
@@ -100,7 +100,7 @@ def read_deadline(deadline: object, timeout: object = None) -> float:
     if asked is not None and timeout is not None:
         raise WorldError("Give either deadline= or timeout=, its former name, not both.")
     seconds = next((given for given in (asked, timeout) if given is not None), DEADLINE)
-    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not seconds > 0:
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= LONGEST:
         raise WorldError(f"deadline takes seconds, for example start(4, deadline=10), not {seconds!r}.")
     return seconds
 

@@ -11,6 +11,7 @@ from ranklab import doctor
 from ranklab.__main__ import told
 from ranklab.doctor import OK, PROBLEM, WARNING, Finding
 from ranklab.errors import NoHosts
+from ranklab.layout import LOOPBACK
 from ranklab.system.backends import ON_CPUS
 from ranklab.system.trial import Trial
 
@@ -139,6 +140,26 @@ def test_open_files(monkeypatch, unlimited, limit, state, said):
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
     finding = doctor._files()
     assert (finding.state, finding.said) == (state, said)
+
+
+@pytest.mark.parametrize(("own", "used"), [(None, LOOPBACK), ("eth7", "eth7")])
+def test_the_probe_takes_the_interface_that_the_reader_has_set(monkeypatch, own, used):
+    """The chapters take it, too, so a wrong one has to show here."""
+    started = []
+    monkeypatch.setattr(doctor.subprocess, "Popen", lambda *_, env, **__: started.append(env))
+    monkeypatch.setattr(doctor, "finish", lambda *_: Trial("Unable to find address for: eth7"))
+    monkeypatch.delenv("GLOO_SOCKET_IFNAME", raising=False)
+    if own:
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", own)
+    finding = doctor._all_reduce(ON_CPUS, 2)
+    assert [environment["GLOO_SOCKET_IFNAME"] for environment in started] == [used] * 2
+    assert ("GLOO_SOCKET_IFNAME=eth7: unset it" in finding.fix) == bool(own)
+
+
+def test_a_torch_that_cannot_be_imported_is_to_be_installed_again(monkeypatch):
+    monkeypatch.setattr(doctor.subprocess, "Popen", lambda *_, **__: None)
+    monkeypatch.setattr(doctor, "finish", lambda *_: Trial("ImportError: libcudart.so.12: cannot open shared object"))
+    assert doctor._all_reduce(ON_CPUS, 2).fix.startswith("Install torch again")
 
 
 def test_a_wrong_number_is_a_problem(monkeypatch):

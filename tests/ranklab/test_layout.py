@@ -94,7 +94,8 @@ def test_ranks_are_read(text, ranks):
         ("9", "There is no rank 9: this world has ranks 0 to 3."),
         ("two", "--ranks takes numbers"),
         ("-1", "--ranks takes numbers"),
-        ("3-1", "names no rank"),
+        ("3-1", "names no rank: write the smaller number first"),
+        ("0,3-1", "--ranks 3-1 names no rank"),
         ("", "--ranks takes numbers"),
     ],
 )

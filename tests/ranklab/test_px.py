@@ -52,6 +52,7 @@ def test_chosen_ranks_only(notebook):
         ("--ranks 9", "There is no rank 9"),
         ("--ranks x", "--ranks takes numbers"),
         ("--timeout 0", "--timeout takes seconds"),
+        ("--timeout inf", "--timeout takes seconds"),
     ],
 )
 def test_a_bad_option_runs_nothing(notebook, options, part):

@@ -71,6 +71,7 @@ def test_stop_leaves_no_process_and_no_file(bare_notebook):
         ('start("four")', "whole number"),
         ("start(4, deadline=0)", "deadline takes seconds, for example start(4, deadline=10), not 0."),
         ('start(4, timeout="long")', "deadline takes seconds"),
+        ('start(4, deadline=float("inf"))', "deadline takes seconds"),
         ("start(4, deadline=5, timeout=5)", "not both"),
         ("start(4, deadline=60, timeout=5)", "not both"),
         ("start(4, deadlin=5)", "start() has no 'deadlin'"),

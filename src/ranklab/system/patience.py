@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from .starving import FairClock, Starvation
 
 DEADLINE = 60.0  # of a cell, and of a program under torchrun, where the reader names none
+LONGEST = 30 * 86_400.0  # a month: what waits for longer overflows in the libraries below
 GRACE = 1.0  # after one rank has raised, the others get this long to finish before they count as waiting for it
 REST = 0.3  # ranks that exchange messages come to rest in it; a small collective takes a thousandth of it
 COME_BACK = 1.0  # from an interrupt, a cut connection or a kill until the notebook hears of it
