@@ -16,7 +16,7 @@ from support import eventually
 
 import ranklab
 from ranklab.errors import NoHosts, RanklabError, WorldError
-from ranklab.programs import PACKAGES
+from ranklab.programs import PACKAGES, Program
 
 # A megabyte from computer1 to computer2, in seconds.
 TRANSFER = """
@@ -123,8 +123,16 @@ def test_what_fails_there_says_so(lab):
 
 def test_a_program_that_is_not_installed_is_told_with_its_package(lab, monkeypatch):
     monkeypatch.setitem(PACKAGES, "no-such-program", "no-such-package")
+    monkeypatch.setattr("ranklab.programs.PROGRAMS", (Program("no-such-program", "no-such-package"),))
     with pytest.raises(RanklabError, match=r"^no-such-program is not installed here: sudo apt install no-such-package"):
         lab[0].run("no-such-program -c 3 computer2")
+
+
+def test_a_program_that_is_installed_is_not_blamed_for_what_stands_behind_it(lab):
+    with pytest.raises(
+        RanklabError, match=r"^`ip link \| no-such-filter` on computer1 failed with exit status 127\.\n"
+    ):
+        lab[0].run("ip link | no-such-filter")
 
 
 def test_signals_reach_the_program_and_its_own_end_is_told(lab):
@@ -329,6 +337,28 @@ def test_a_machine_that_forbids_namespaces_is_told_in_one_sentence(folder):
     assert said.startswith("This machine allows no network namespaces (unshare failed: No space left on device). To al")
     assert said.count("\n") == 1
     assert list(folder.iterdir()) == []
+
+
+def test_what_the_system_ignores_and_says_so_forbids_no_hosts(lab, monkeypatch):
+    monkeypatch.setenv("LD_PRELOAD", "/no/such/library.so")
+    monkeypatch.setenv("PYTHONWARNINGS", "nonsense")
+    with ranklab.hosts(2) as other:
+        assert other[1].run("hostname").splitlines()[-1] == "computer2"
+
+
+def test_a_machine_that_is_too_busy_forbids_nothing(lab, monkeypatch):
+    monkeypatch.setattr("ranklab.lab.hosttools.PATIENCE", 0.0)
+    with pytest.raises(NoHosts, match=r"^The hosts were not ready within 0 s: this machine is too busy\. Try again\.$"):
+        ranklab.hosts(2)
+
+
+def test_a_holder_that_fails_by_itself_forbids_nothing(lab, monkeypatch, tmp_path):
+    (tmp_path / "python").write_text("#!/bin/sh\necho out of luck >&2\nexit 1\n")
+    (tmp_path / "python").chmod(0o700)
+    monkeypatch.setattr("ranklab.lab.lab.sys.executable", str(tmp_path / "python"))
+    with pytest.raises(NoHosts, match=r"ended before they were ready: .*out of luck\.$") as caught:
+        ranklab.hosts(2)
+    assert "namespaces" not in str(caught.value)
 
 
 def test_missing_tools_are_told_with_their_packages(monkeypatch):

@@ -127,7 +127,7 @@ def test_what_went_wrong_is_told(desk):
         desk.run("echo begun; sleep 60", timeout=0.5)
     with pytest.raises(RanklabError, match="unrecognized option '--wrong'"):
         desk.sbatch("#!/bin/bash\n#SBATCH --wrong\n")
-    with pytest.raises(RanklabError, match=r"(?s)is not over after 1 s. It printed:\nbegun"):
+    with pytest.raises(RanklabError, match=r"is not over after 1 s: it is RUNNING\. It printed:\nbegun"):
         desk.sbatch("#!/bin/bash\necho begun; sleep 600\n").wait(text="begun").wait(timeout=1)
     assert eventually(lambda: desk.run("squeue --noheader") == "")
 
@@ -139,13 +139,49 @@ def test_a_job_that_is_over_is_not_waited_for_in_vain(desk):
         RanklabError, match=f"Job {job.number} is COMPLETED, and was not seen RUNNING. It printed:\nran"
     ):
         job.wait(state="RUNNING")
+    with pytest.raises(
+        RanklabError, match=f"Job {job.number} is COMPLETED, and has not printed 'walked'. It printed:\nran"
+    ):
+        job.wait(text="walked")
+    assert job.wait(text="ran") is job
     assert "MinJobAge               = 604800 sec" in desk.run("scontrol show config")
 
 
 @slurm_here
-def test_a_command_that_is_ended_takes_its_job_from_the_nodes(desk):
+def test_a_job_that_cannot_start_is_told_with_slurms_reason(desk):
+    script = "#!/bin/sh\n#SBATCH --nodes=4\necho ran\n"
+    told = r"is not over after 3 s: it is PENDING \(Partition(Config|NodeLimit)\)\. It has printed nothing\."
+    with pytest.raises(RanklabError, match=told):
+        desk.sbatch(script).wait(timeout=3)
+
+
+@slurm_here
+def test_what_an_array_printed_is_told_task_by_task(desk):
+    script = '#!/bin/sh\n#SBATCH --array=1,2,10\necho "task $SLURM_ARRAY_TASK_ID"\n'
+    job = desk.sbatch(script).wait()
+    assert job.output == "task 1\ntask 2\ntask 10\n"
+    assert job.lines == ["task 1", "task 10", "task 2"]
+    assert job.wait(text="task 10") is job
+
+
+@slurm_here
+def test_a_folder_that_a_job_has_made_is_none_of_its_files(desk):
+    job = desk.sbatch("#!/bin/sh\nmkdir run-$SLURM_JOB_ID.d\necho kept > run-$SLURM_JOB_ID.txt\n").wait()
+    assert job.files == {f"run-{job.number}.txt": "kept\n", f"slurm-{job.number}.out": ""}
+
+
+@slurm_here
+def test_what_a_command_leaves_in_the_background_is_not_waited_for(desk):
+    number = desk.run("sleep 1234 & echo $!", timeout=60)
+    assert desk.run(f"ps -o args= -p {number}") == "sleep 1234"
+    desk.run(f"kill {number}")
+
+
+@slurm_here
+@pytest.mark.parametrize("command", ["srun --nodes=3 sleep 1000", "echo begun; srun --nodes=3 sleep 1000; echo over"])
+def test_a_command_that_is_ended_takes_its_job_from_the_nodes(desk, command):
     with pytest.raises(RanklabError, match="was not finished after 3 s and was ended"):
-        desk.run("srun --nodes=3 sleep 1000", timeout=3)
+        desk.run(command, timeout=3)
     assert eventually(lambda: desk.run("squeue --noheader --states=RUNNING,PENDING") == "", 60)
 
 

@@ -52,10 +52,12 @@ def start_host(name: str) -> subprocess.Popen:
     """
     command = [*UNSHARE, sys.executable, "-I", "-S", "-c", FIRST, name]
     host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    line = piped(host.stdout).readline().decode(errors="replace").strip()
-    if line != "up":
-        raise RuntimeError(line or f"unshare ended with status {host.wait()}")
-    return host
+    said = []
+    for line in piped(host.stdout):
+        if line == b"up\n":
+            return host
+        said.append(line.decode(errors="replace").strip())  # the system's loader may complain, and go on
+    raise RuntimeError("\n".join(said) or f"unshare ended with status {host.wait()}")
 
 
 def hold(owner: int) -> bool:

@@ -16,7 +16,7 @@ from typing import IO, Any, Protocol
 import psutil
 
 from ..errors import RanklabError
-from ..programs import PACKAGES, search_path
+from ..programs import PACKAGES, lacking, search_path
 from .rates import Link, read_delay, read_rate
 
 TIMEOUT = 60.0
@@ -154,7 +154,7 @@ class Host:
     def _why_failed(self, typed: str, status: int) -> str:
         program = typed.split()[0] if typed.split() else ""
         package = PACKAGES.get(program)
-        if status == 127 and package:
+        if status == 127 and package and lacking(program):  # any part of a shell's line may not have been found
             return f"{program} is not installed here: sudo apt install {package}."
         ended = f"was ended by signal {-status}" if status < 0 else f"failed with exit status {status}"
         return f"`{typed}` on {self.name} {ended}."

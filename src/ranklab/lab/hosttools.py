@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import select
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO, Any
 
 from ..errors import NoHosts, RanklabError
 from ..programs import lacking, search_path
@@ -56,6 +60,45 @@ def run_tool(command: Sequence[str], lines: Sequence[str] = ()) -> str:
         said = [line for line in done.stderr.splitlines() if not line.startswith("Command failed")]
         raise RanklabError(f"`{' '.join(command[-4:])}` failed: {' '.join(said).strip() or done.returncode}")
     return done.stdout
+
+
+def hear(stdout: IO[bytes]) -> tuple[dict[str, Any], list[str]]:
+    """Wait for the report of a lab's holder, see :mod:`.holder`.
+
+    Args:
+        stdout: what the holder prints, its errors among it.
+
+    Returns:
+        The report, empty where it ended without one; and the lines before it. They need not be bad news: the system's
+        loader and Python complain there, too, of variables that they then ignore.
+
+    Raises:
+        NoHosts: it has not reported in time.
+    """
+    report, heard, deadline = select.poll(), b"", time.monotonic() + PATIENCE  # select() takes no descriptor above 1023
+    report.register(stdout, select.POLLIN)
+    while report.poll(max(0.0, deadline - time.monotonic()) * 1000):
+        part = os.read(stdout.fileno(), 1 << 16)
+        heard += part
+        lines = heard.decode(errors="replace").splitlines(keepends=True)
+        for number, line in enumerate(lines):
+            if line.startswith('{"') and line.endswith("\n"):
+                return json.loads(line), [other.strip() for other in lines[:number]]
+        if not part:
+            return {}, [line.strip() for line in lines]
+    raise NoHosts(f"The hosts were not ready within {PATIENCE:g} s: this machine is too busy. Try again.")
+
+
+def refused(said: Sequence[str]) -> NoHosts:
+    """Say why there are no hosts.
+
+    Args:
+        said: the lines that were printed instead.
+    """
+    if by_unshare := [line for line in said if line.startswith("unshare: ")]:
+        return forbidden(by_unshare[0])
+    told = " ".join(filter(None, said[-3:])) or "it said nothing"
+    return NoHosts(f"The program that holds the hosts ended before they were ready: {told}.")
 
 
 def forbidden(said: str) -> NoHosts:

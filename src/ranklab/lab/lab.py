@@ -8,10 +8,8 @@ can be seen from outside: no name in the file system, no interface on this machi
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
-import select
 import shutil
 import subprocess
 import sys
@@ -29,7 +27,7 @@ from ..system.leftovers import make_home
 from ..system.pipes import piped
 from ..system.refused import no_more
 from .host import Host
-from .hosttools import PATIENCE, check_tools, forbidden, run_tool
+from .hosttools import PATIENCE, check_tools, hear, refused, run_tool
 from .rates import Link
 from .subnets import FIRST, MOST, choose_subnet
 
@@ -105,7 +103,7 @@ class Lab(Sequence):
 
     def _hold(self, names: list[str]) -> list[int]:
         """Start the holder; return a process in each host's namespaces."""
-        said = ""
+        heard: list[str] = []
         for unshare in (AS_ROOT, AS_USER) if os.geteuid() == 0 else (AS_USER,):
             self.as_user = unshare is AS_USER
             environment = {**os.environ, OWNER: str(os.getpid()), HOME: str(self._home)}
@@ -118,17 +116,12 @@ class Lab(Sequence):
                 env=environment,
                 start_new_session=True,  # a Ctrl-C in the terminal is not for it
             )
-            stdout, report = piped(self._holder.stdout), select.poll()  # select() takes no descriptor above 1023
-            report.register(stdout, select.POLLIN)
-            line = stdout.readline() if report.poll(PATIENCE * 1000) else b"no answer"
-            if line.startswith(b"{"):
-                told = json.loads(line)
-                if "pids" in told:
-                    return told["pids"]
-                line = told["failed"].encode()
-            said = said or line.decode(errors="replace").strip()
+            told, said = hear(piped(self._holder.stdout))
+            if "pids" in told:
+                return told["pids"]
+            heard += [*said, *told.get("failed", "").splitlines()]
             self._release()
-        raise forbidden(said)
+        raise refused(heard)
 
     def _write_etc(self, host: Host, names: str) -> None:
         known = {other.name: other.address for other in self} if names != UNKNOWN else {}

@@ -14,25 +14,24 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 
 from ..errors import RanklabError, WorldError
 from ..programs import lacking
 from .host import Host
+from .job import LOOK, PATIENCE, Job
 from .lab import Lab
 
-PATIENCE = 300.0  # seconds; the daemons need two, and a machine may be busy
-LOOK = 0.05
 ENDING = 20.0  # seconds in which a command that is not finished in time may end its job
 WAITS = re.compile(r"(?m)^srun: job \d+ (?:queued and waiting for resources|has been allocated resources)\n?")
 NEEDED = ("slurmctld", "slurmd", "srun", "munged")
 NOBODY = 65534
-OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
 CONFIGURATION = """
 ClusterName=lab
 SlurmctldHost={login}
@@ -76,7 +75,8 @@ def _end(process: subprocess.Popen) -> None:
         if family:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=ENDING)
+                process.wait(ENDING)
+            psutil.wait_procs(family, ENDING)  # a shell ends at once, its srun when it has asked for the job's end
     finally:
         process.kill()
         for one in family:
@@ -85,75 +85,9 @@ def _end(process: subprocess.Popen) -> None:
         process.wait()
 
 
-class Job:
-    """A job that was submitted.
-
-    Attributes:
-        number: Slurm's number of it.
-        said: what ``sbatch`` printed.
-    """
-
-    def __init__(self, slurm: Slurm, said: str) -> None:
-        found = re.search(r"Submitted batch job (\d+)", said)
-        if not found:
-            raise RanklabError(f"sbatch took no job: {said}")
-        self.number, self.said, self._slurm = int(found[1]), said, slurm
-
-    def ask(self) -> list[dict[str, str]]:
-        """Return what Slurm knows of the job, ``{"JobState": "RUNNING", …}``; an array has an entry for each task."""
-        told = self._slurm.run(f"scontrol --oneliner show job {self.number}")
-        return [dict(re.findall(r"(\w+)=(\S*)", line)) for line in told.splitlines() if line]
-
-    @property
-    def state(self) -> str:
-        """Slurm's word for where the job is: ``PENDING``, ``RUNNING``, ``COMPLETED``, ``FAILED`` …"""
-        states = {entry["JobState"] for entry in self.ask()}
-        return next(iter(states)) if len(states) == 1 else ", ".join(sorted(states))
-
-    def wait(self, timeout: float = PATIENCE, state: str = "", text: str = "") -> Job:
-        """Wait until the job is over.
-
-        Args:
-            timeout: seconds; the job is cancelled then.
-            state: wait for this state instead, ``"RUNNING"``.
-            text: wait until it has printed this instead.
-
-        Raises:
-            RanklabError: it is not over in time, or over without that state; with what it has printed.
-        """
-        deadline = time.monotonic() + timeout
-        while True:
-            states = {entry["JobState"] for entry in self.ask()}
-            if states == {state} or (text and text in self.output) or (not state and states <= OVER):
-                return self
-            if state and states <= OVER:
-                told = ", ".join(sorted(states))
-                raise RanklabError(f"Job {self.number} is {told}, and was not seen {state}. It printed:\n{self.output}")
-            if time.monotonic() > deadline:
-                self._slurm.run(f"scancel {self.number}")
-                lacks = f"is not {state}" if state else "is not over"
-                raise RanklabError(f"Job {self.number} {lacks} after {timeout:g} s. It printed:\n{self.output}")
-            time.sleep(LOOK)
-
-    @property
-    def files(self) -> dict[str, str]:
-        """What the job has written into files that have its number in their names, by name."""
-        found = self._slurm.folder.glob(f"*-{self.number}[-_.]*")
-        return {path.name: path.read_text(errors="replace") for path in sorted(found)}
-
-    @property
-    def output(self) -> str:
-        """What the batch script has printed, and what it started: its log file."""
-        path = Path(self.ask()[0]["StdOut"])
-        return path.read_text(errors="replace") if path.exists() else ""
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines of its output, sorted: tasks print in any order."""
-        return sorted(line for line in self.output.splitlines() if line)
-
-    def __repr__(self) -> str:
-        return f"job {self.number}: {self.state}"
+def _read(file: IO[str]) -> str:
+    file.seek(0)
+    return file.read()
 
 
 class Slurm:
@@ -252,15 +186,17 @@ class Slurm:
         Raises:
             RanklabError: it failed, or was not finished in time.
         """
-        pipe: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-        process = self._popen(self.login, ["sh", "-c", command], errors="replace", **pipe)
-        try:
-            output, _ = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired as error:
-            said = (error.output or b"").decode(errors="replace")
-            raise RanklabError(f"`{command}` was not finished after {timeout:g} s and was ended.\n{said}") from None
-        finally:
-            _end(process)
+        # A file, and no pipe: what the command leaves in the background, as "server &" does, would keep a pipe open.
+        with tempfile.TemporaryFile("w+", errors="replace") as file:
+            process = self._popen(self.login, ["sh", "-c", command], stdout=file, stderr=subprocess.STDOUT)
+            try:
+                process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                sentence = f"`{command}` was not finished after {timeout:g} s and was ended."
+                raise RanklabError(f"{sentence}\n{_read(file)}") from None
+            finally:
+                _end(process)
+            output = _read(file)
         if check and process.returncode:
             raise RanklabError(f"`{command}` failed with exit status {process.returncode}.\n{output}".rstrip())
         return WAITS.sub("", output).rstrip("\n")
