@@ -3,13 +3,14 @@
 alive = watch("folder", seconds=600)    # after init_process_group
 alive()                                 # in every step
 
-The folder has to exist, and all ranks have to see it. The chapter *hangs* runs it in the program stuck.py.
+All ranks have to see the folder; what they left in it before is removed. The chapter *hangs* runs it in stuck.py.
 """
 
 import faulthandler
 import os
 import threading
 import time
+import traceback
 from pathlib import Path
 
 import torch
@@ -19,6 +20,9 @@ import torch.distributed as dist
 def watch(folder, seconds):
     """Start the thread that watches; return the function that a rank calls in every step."""
     rank, last = dist.get_rank(), [time.monotonic()]
+    os.makedirs(folder, exist_ok=True)
+    for old in "stack", "part", "trace":
+        Path(f"{folder}/{old}_{rank}").unlink(missing_ok=True)
     core = torch._C._distributed_c10d
     # "cuda:nccl", or "cpu:gloo,cuda:nccl": NCCL has a recorder of its own.
     recorder = core._dump_nccl_trace if "nccl" in dist.get_backend_config() else core._dump_fr_trace
@@ -35,6 +39,8 @@ def watch(folder, seconds):
                 if len(list(Path(folder).glob("trace_*"))) == dist.get_world_size():
                     break
                 time.sleep(0.1)
+        except BaseException:
+            traceback.print_exc()  # os._exit would leave it unsaid
         finally:
             os._exit(1)  # a hang does not end by itself: let torchrun end the job
 

@@ -42,7 +42,10 @@ def first_split(numbers):
 
 
 if __name__ == "__main__":
-    for (name, description), numbers in sorted(calls_of(sys.argv[1]).items()):
+    groups = calls_of(sys.argv[1])
+    if not groups:
+        raise SystemExit(f"No rank has left its calls in {sys.argv[1]}.")
+    for (name, description), numbers in sorted(groups.items()):
         found, ranks = first_split(numbers), sorted({rank for by_rank in numbers.values() for rank in by_rank})
         alike = f"all calls are alike, on ranks {', '.join(map(str, ranks))}"
         print(f"group {name} ({description}):", f"collective {found[0]}" if found else alike)

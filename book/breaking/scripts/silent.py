@@ -89,6 +89,7 @@ for fault in loader, late, shapes, alone, order, crossed:
     with noted("barrier"):
         dist.barrier()
     faulthandler.cancel_dump_traceback_later()
-    print(json.dumps([fault.__name__, words, {"began": began, "calls": calls, "error": failed}]))
+    told = json.dumps([fault.__name__, words, {"began": began, "calls": calls, "error": failed}])
+    print(f"{told}\n", end="")  # in one write: ranks that share an output would mix their lines
 
 dist.destroy_process_group()

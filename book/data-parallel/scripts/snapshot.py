@@ -37,6 +37,8 @@ class Snapshot:
 
     def save(self, **place):
         """Write the parts, the place (numbers of your choice) and each rank's generators."""
+        # Numbers of numpy and tensors become Python's own, for load() takes no others.
+        place = {name: value.item() if hasattr(value, "item") else value for name, value in place.items()}
         each = [None] * dist.get_world_size()
         dist.all_gather_object(each, generators(), self.group)  # a collective: never below `if rank == 0`
         if dist.get_rank() == 0:

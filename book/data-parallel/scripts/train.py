@@ -18,9 +18,9 @@ rank, world_size = dist.get_rank(), dist.get_world_size()
 
 ddp = DDP(torch.nn.Linear(8, 1).to(device), device_ids=[local_rank] if on_gpu else None)
 optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1, momentum=0.5)
-if 96 % world_size:
-    raise SystemExit("The mean is exact only if all shares are equal: choose a number of ranks that divides 96.")
 rows = torch.randn(96, 8, generator=torch.Generator().manual_seed(0)).to(device)
+if len(rows) % world_size:
+    raise SystemExit(f"The mean is exact only for equal shares: choose a number of ranks that divides {len(rows)}.")
 goal = rows.sum(1, keepdim=True)
 
 for _ in range(200):

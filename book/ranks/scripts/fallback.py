@@ -20,6 +20,8 @@ parser.add_argument("--world-size", type=int, default=told_by("WORLD_SIZE", 1))
 told = parser.parse_args()
 
 if told.rank == -1:  # nobody has said who I am: a group of one
+    if told.world_size > 1:
+        parser.error("--rank is missing: which of the processes is this?")
     meeting = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
 else:
     numbers = {"rank": told.rank, "world_size": told.world_size}

@@ -28,5 +28,5 @@ def mean_over_ranks(metrics):
 metrics = {"loss": 1.0, "hits": 10.0 + rank}
 if rank == 0:
     metrics = {"hits": 10.0, "loss": 1.0}  # in another order, on purpose
-print(mean_over_ranks(metrics))
+print(f"{mean_over_ranks(metrics)}\n", end="")  # in one write: the lines of two ranks do not mix
 dist.destroy_process_group()
