@@ -5,16 +5,23 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ..errors import RanklabError
-
-if TYPE_CHECKING:
-    from .slurm import Slurm
 
 PATIENCE = 300.0  # seconds; the daemons need two, and a machine may be busy
 LOOK = 0.05
 OVER = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY"}
+
+
+class Desk(Protocol):
+    """The Slurm that a job was given to, see :class:`ranklab.lab.slurm.Slurm`."""
+
+    folder: Path
+
+    def run(self, command: str) -> str:
+        """Run a command where jobs are submitted; return what it printed."""
+        ...
 
 
 def _place(entry: dict[str, str]) -> str:
@@ -30,7 +37,7 @@ class Job:
         said: what ``sbatch`` printed.
     """
 
-    def __init__(self, slurm: Slurm, said: str) -> None:
+    def __init__(self, slurm: Desk, said: str) -> None:
         found = re.search(r"Submitted batch job (\d+)", said)
         if not found:
             raise RanklabError(f"sbatch took no job: {said}")

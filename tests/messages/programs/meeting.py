@@ -137,6 +137,7 @@ def group_of_others(rank):
 def root_of_another_group(rank):
     meet()
     group = dist.new_group([0, 1])
+    dist.barrier()  # rank 0 must not leave while rank 1 still connects to it
     if rank == 1:
         dist.broadcast(torch.ones(1), src=5, group=group)
 
