@@ -131,9 +131,9 @@ def _import_fix(problem: str) -> str:
     return "Install torch again: `make clean ALL=1`, then `make run`." if broken else ""
 
 
-def _interface_fix() -> str:
-    """Name the reader's own choice of a network interface, "" where there is none."""
-    own = [f"{name}={os.environ[name]}" for name in interfaces(LOOPBACK) if name in os.environ]
+def _interface_fix(problem: str) -> str:
+    """Name the reader's own choice of a network interface, "" where the problem does not speak of it."""
+    own = [f"{name}={os.environ[name]}" for name in interfaces(LOOPBACK) if os.environ.get(name, "\0") in problem]
     return f"Your environment has {' and '.join(own)}: unset it, and look again." if own else ""
 
 
@@ -157,7 +157,11 @@ def _all_reduce(backend: Backend, size: int, shared: bool = False) -> Finding:
     if trial.busy:
         return Finding(name, WARNING, f"{what} {trial.problem}", LOOK_AGAIN)
     if trial.problem:
-        fix = _import_fix(trial.problem) or _interface_fix() or (backend.try_sharing if shared else backend.try_next)
+        fix = (
+            _import_fix(trial.problem)
+            or _interface_fix(trial.problem)
+            or (backend.try_sharing if shared else backend.try_next)
+        )
         return Finding(name, PROBLEM, f"{what} failed: {trial.problem}", fix)
     return Finding(name, OK, f"{what} gives the exact numbers.")
 

@@ -1,6 +1,7 @@
 """The project's own run, in which rank 1 is killed once. The chapter *mingpt* runs it under torchrun.
 
-torchrun --standalone --nproc-per-node=2 --max-restarts=1 mingpt_killed.py steps=100
+TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 \
+    torchrun --standalone --nproc-per-node=2 --max-restarts=1 mingpt_killed.py steps=100
 """
 
 import os

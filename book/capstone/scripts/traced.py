@@ -76,6 +76,7 @@ def record(path, model, data, slow=0, **options):
 
 def main(folder):
     """Record on all ranks; rank 0 merges."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
     device = torch.device("cpu")
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))

@@ -1,9 +1,9 @@
 """Train a small network so that torchrun may stop its ranks at any moment and start them again.
 
 python elastic.py
-torchrun --standalone --nproc-per-node=2 --max-restarts=3 elastic.py --folder /shared
-torchrun --nnodes=2:3 --nproc-per-node=1 --max-restarts=3 --rdzv-backend=c10d \
-    --rdzv-endpoint=computer2 --rdzv-id=drill elastic.py --folder /shared
+TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun --standalone --nproc-per-node=2 --max-restarts=3 elastic.py --folder .
+TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 torchrun --nnodes=2:3 --nproc-per-node=1 --max-restarts=3 \
+    --rdzv-backend=c10d --rdzv-endpoint=computer2 --rdzv-id=drill elastic.py --folder /shared
 
 All computers see the folder. It holds the snapshot, and one log per computer. Two options are for a drill: with --gate
 the job stands still after the step that the file GATE names; with --kill-at 21 rank 1 is killed after step 21, once.

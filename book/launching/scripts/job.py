@@ -34,6 +34,7 @@ def main():
         optimizer.step()
     if rank == 0:
         print(f"slope {model.module.weight.item():.4f}, ranks {size}, backend {dist.get_backend()}")
+    del model  # with gloo a DDP model that outlives the group can hang
     dist.destroy_process_group()
 
 

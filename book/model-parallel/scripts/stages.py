@@ -33,7 +33,7 @@ for _ in range(300):
         dist.recv(x, src=rank - 1)
         x.requires_grad_()
     y = stage(x) if rank < last else (stage(x) - goal).square().mean()
-    gradient = torch.ones(y.shape, device=device)  # 1 for the loss; elsewhere recv fills it
+    gradient = torch.ones_like(y)  # 1 for the loss; elsewhere recv fills it
     if rank < last:
         dist.send(y.detach().contiguous(), dst=rank + 1)
         dist.recv(gradient, src=rank + 1)
