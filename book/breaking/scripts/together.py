@@ -9,7 +9,8 @@ import os
 import torch
 import torch.distributed as dist
 
-on_gpu, local_rank = torch.cuda.is_available(), int(os.environ.get("LOCAL_RANK", 0))
+local_rank = int(os.environ.get("LOCAL_RANK", 0))
+on_gpu = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)

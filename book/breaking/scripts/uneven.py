@@ -42,8 +42,8 @@ def evaluate(model, batches):
     return losses / rows, right / rows
 
 
-launched, on_gpu = "RANK" in os.environ, torch.cuda.is_available()
-local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+launched, local_rank = "RANK" in os.environ, int(os.environ.get("LOCAL_RANK", 0))
+on_gpu = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)

@@ -78,7 +78,7 @@ def main(folder):
     """Record on all ranks; rank 0 merges."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     device = torch.device("cpu")
-    if torch.cuda.is_available():
+    if torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"]):
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     dist.init_process_group(dist.get_default_backend_for_device(device))

@@ -10,7 +10,8 @@ import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP
 
-on_gpu, local_rank = torch.cuda.is_available(), int(os.environ.get("LOCAL_RANK", 0))
+local_rank = int(os.environ.get("LOCAL_RANK", 0))
+on_gpu = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
@@ -53,7 +54,7 @@ def square(ddp, points):
 torch.manual_seed(rank)  # every rank has points of its own; DDP starts from rank 0's weights
 ddp = DDP(torch.nn.Linear(1000, 1).to(device))
 ddp.register_comm_hook(torch.bfloat16, counted)
-optimizer = torch.optim.SGD(ddp.parameters(), lr=1e-3)
+optimizer = torch.optim.SGD(ddp.parameters(), lr=0.01)
 points = torch.randn(64, 1000, device=device)
 before = square(ddp.module, points).item()
 for _ in range(20):

@@ -18,7 +18,7 @@ from torch.utils.data import DataLoader, DistributedSampler
 
 ASKED = []  # the handler of SIGTERM notes here that this rank was asked to leave
 OPTIONS = {"epochs": 2, "batch": 48, "accumulate": 1, "rate": 0.02, "warmup": 10, "dropout": 0.25, "goal": 1.0}
-OPTIONS |= {"workers": 0, "seed": 0, "compile": "", "snapshot": os.environ.get("SNAPSHOT", "snapshot.pt")}
+OPTIONS |= {"workers": 0, "seed": 0, "compile": "", "snapshot": os.environ.get("SNAPSHOT", "training.pt")}
 
 
 def say(text, **where):  # on rank 0 alone
@@ -114,7 +114,7 @@ def train(o, device):  # until the epochs are over, the goal is reached, or a ra
         loader.sampler.set_epoch(epoch)
         leave = train_epoch(ddp, optimizer, loader, o, device, log["loss"])
         if len(log["loss"]) % (len(loader) // o.accumulate) == 0:  # the epoch is over
-            log["accuracy"] = evaluate(ddp.module, *held_out, device)
+            log["accuracy"] = float(evaluate(ddp.module, *held_out, device))  # NumPy's own numbers would not load
             say(f"epoch {epoch}: loss {log['loss'][-1]:.2f}, accuracy {log['accuracy']:.0%}")
         if dist.get_rank() == 0 and o.snapshot:
             state = {"model": ddp.module.state_dict(), "optimizer": optimizer.state_dict(), "log": log}
@@ -133,7 +133,8 @@ def main():  # meet, train, leave
     for name, default in OPTIONS.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)
     o = parser.parse_args()
-    on_gpu, local_rank = torch.cuda.is_available(), int(os.environ.get("LOCAL_RANK", "0"))
+    local_rank = int(os.environ.get("LOCAL_RANK", 0))
+    on_gpu = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
     device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
     if on_gpu:
         torch.cuda.set_device(device)

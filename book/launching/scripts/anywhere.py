@@ -29,7 +29,7 @@ def meet():
         launcher = "nobody"
         alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     device = torch.device("cpu")
-    if torch.cuda.is_available():
+    if torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1)):  # a GPU for each rank here, or none
         number = int(os.environ.get("LOCAL_RANK", "0"))
         if torch.cuda.device_count() == 1:  # Slurm may show each task one GPU
             number = 0

@@ -8,4 +8,4 @@ import os
 visible = os.environ["CUDA_VISIBLE_DEVICES"].split(",")
 local_rank = int(os.environ["LOCAL_RANK"])
 place = f"LOCAL_RANK {local_rank} of {os.environ['LOCAL_WORLD_SIZE']}"
-print(f"sees {visible}, {place}: card {visible[local_rank]}")
+print(f"sees {visible}, {place}: card {visible[local_rank]}\n", end="")

@@ -109,7 +109,7 @@ def main():
     restarts = int(os.environ.get("TORCHELASTIC_RESTART_COUNT", 0))
     device = "cpu"
     if torch.cuda.is_available():
-        # The remainder: where there are fewer GPUs than ranks, they share them.
+        # The remainder: ranklab lets several ranks share a GPU. NCCL by itself refuses that.
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
         torch.cuda.set_device(device)
     if world_size > 1:
@@ -125,7 +125,7 @@ def main():
             time.sleep(0.05)
         loss = job.step(rank, world_size)
         note(options.folder, step=job.done, loss=loss, rank=rank, world_size=world_size, restarts=restarts)
-        if job.done % EVERY == 0 and rank == 0:
+        if rank == 0 and (job.done % EVERY == 0 or job.done == options.steps):
             job.save(path)
         if (job.done, rank, restarts) == (options.kill_at, 1, 0):
             os.kill(os.getpid(), signal.SIGKILL)

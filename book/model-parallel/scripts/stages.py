@@ -11,7 +11,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
+local_rank = int(os.environ["LOCAL_RANK"])
+on_gpu = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
@@ -41,7 +42,7 @@ for _ in range(300):
     y.backward(gradient)
     if rank > 0:
         dist.send(x.grad.contiguous(), dst=rank - 1)
-    squares = nn.utils.get_total_norm([p.grad for p in stage.parameters()]).square()
+    squares = nn.utils.get_total_norm([p.grad for p in stage.parameters() if p.grad is not None]).square()
     dist.all_reduce(squares)  # norms do not add up, their squares do
     nn.utils.clip_grads_with_norm_(stage.parameters(), 1.0, squares.sqrt())
     optimizer.step()

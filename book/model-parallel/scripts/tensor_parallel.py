@@ -88,7 +88,7 @@ def main():
     """Learn a small task, and let rank 0 say how it went."""
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     device = torch.device("cpu")
-    if torch.cuda.is_available():
+    if torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", "1")):
         device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     torch.manual_seed(0)  # all ranks build the same model, read the same tokens
     model, tokens, rank = Block().to(device), torch.randn(64, 64).to(device), 0

@@ -21,7 +21,8 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 # torch logs that a tensor cut twice is gathered, or a norm added, in two calls.
 logging.getLogger("torch.distributed.tensor._redistribute").setLevel(logging.ERROR)
-on_gpu, local_rank = torch.cuda.is_available(), int(os.environ.get("LOCAL_RANK", 0))
+local_rank = int(os.environ.get("LOCAL_RANK", 0))
+on_gpu = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
@@ -56,8 +57,7 @@ for epoch in range(20):
 options = StateDictOptions(full_state_dict=True, cpu_offload=True)
 state = get_model_state_dict(model, options=options)  # all ranks call it, rank 0 gets it
 if dist.get_rank() == 0:
-    if "CHECKPOINT" in os.environ:
-        torch.save(state, os.environ["CHECKPOINT"])
+    torch.save(state, os.environ.get("CHECKPOINT", "checkpoint.pt"))
     told = f"first norm {norms[0]:.2f}, clipped: {max(norms) > 0.5}"
     print(f"a mesh of {shape[0]} × {shape[1]}; {told}; the loss is below 0.1: {loss.item() < 0.1}")
 dist.destroy_process_group()

@@ -28,7 +28,7 @@ losses, clipped = [], 0
 for _ in range(50):
     optimizer.zero_grad()
     losses.append(line.step(one_f_one_b, batch, batch.sin(), 8, torch.nn.functional.mse_loss))
-    squares = sum(p.grad.square().sum() for p in stage.parameters())
+    squares = sum(p.grad.square().sum() for p in stage.parameters() if p.grad is not None)
     dist.all_reduce(squares)  # the squared norm of the whole model
     torch.nn.utils.clip_grads_with_norm_(stage.parameters(), 0.05, squares.sqrt())
     clipped += squares.sqrt().item() > 0.05

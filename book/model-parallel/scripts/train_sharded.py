@@ -14,7 +14,8 @@ from residual import batch, network
 from torch.distributed.fsdp import fully_shard
 
 steps, folder = int(os.environ.get("STEPS", "10")), Path(os.environ.get("CHECKPOINTS", "checkpoints"))
-on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
+local_rank = int(os.environ["LOCAL_RANK"])
+on_gpu = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)
@@ -36,8 +37,11 @@ if saved:  # every rank reads its own part, however many ranks there are now
     dcp.load(state, checkpoint_id=saved[-1])
     states.set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
     begin = state["step"]
-    if begin >= steps:  # to write into that folder again would put its files at risk
-        raise SystemExit(f"{saved[-1].name} has {begin} steps already; STEPS is {steps}.")
+    if begin >= steps:  # done: to write into that folder again would put its files at risk
+        if rank == 0:
+            print(f"{saved[-1].name} has {begin} steps already; STEPS is {steps}.")
+        dist.destroy_process_group()
+        raise SystemExit
 else:  # rank 0 alone makes the whole model, once, and sends each rank its part
     options = states.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
     states.set_model_state_dict(model, network().state_dict() if rank == 0 else {}, options=options)

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 local_rank = int(os.environ.get("LOCAL_RANK", 0))
 device = torch.device("cpu")
-if torch.cuda.is_available():
+if torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1)):  # a GPU for each rank here, or none
     # Some launchers show each process one GPU only, and then its number is 0.
     device = torch.device("cuda", local_rank if torch.cuda.device_count() > 1 else 0)
     torch.cuda.set_device(device)

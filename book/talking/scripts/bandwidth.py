@@ -9,7 +9,8 @@ import time
 import torch
 import torch.distributed as dist
 
-on_gpu, local_rank = torch.cuda.is_available(), int(os.environ["LOCAL_RANK"])
+local_rank = int(os.environ["LOCAL_RANK"])
+on_gpu = torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"])
 device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
 if on_gpu:
     torch.cuda.set_device(device)

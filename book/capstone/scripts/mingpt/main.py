@@ -22,6 +22,11 @@ from trainer import Trainer
 
 HERE = Path(__file__).parent
 SIZES = "context", "width", "layers", "heads", "dropout"
+CHOICES = {
+    "device": ["cpu", "cuda"],
+    "strategy": ["ddp", "sharded"],
+    "precision": ["float32", "bfloat16", "float16"],
+}
 
 
 def read_config(*changes):
@@ -29,10 +34,16 @@ def read_config(*changes):
     changes = [*os.environ.get("MINGPT", "").split(), *changes]
     config = yaml.safe_load((HERE / "config.yaml").read_text())
     changed = {name: yaml.safe_load(value) for name, value in (change.split("=", 1) for change in changes)}
+    for name, allowed in (CHOICES | {"size": config["sizes"]}).items():
+        if (value := changed.get(name, config[name])) not in allowed:
+            raise SystemExit(f"{name} is {value}, and has to be {' or '.join(allowed)}.")
     config |= config["sizes"][changed.get("size", config["size"])]
     if unknown := changed.keys() - config.keys():
         raise SystemExit(f"config.yaml has no {', '.join(sorted(unknown))}.")
-    return SimpleNamespace(**config | changed)
+    config |= changed
+    for name in "rate", "clip", "dropout":
+        config[name] = float(config[name])  # YAML takes 1e-3 for a text
+    return SimpleNamespace(**config)
 
 
 def meet(config):

@@ -115,5 +115,6 @@ class Trainer:
         if state := self.read():
             parts = {"model_state_dict": state["model"], "optim_state_dict": state["optimizer"]}
             set_state_dict(self.model, self.optimizer, **parts, options=WHOLE)
-            self.scaler.load_state_dict(state["scaler"])
+            if state["scaler"]:  # empty if the run before had no scaler
+                self.scaler.load_state_dict(state["scaler"])
             self.done = state["done"]
