@@ -133,10 +133,9 @@ def main():  # meet, train, leave
     for name, default in OPTIONS.items():
         parser.add_argument(f"--{name}", type=type(default), default=default)
     o = parser.parse_args()
-    local_rank = int(os.environ.get("LOCAL_RANK", 0))
-    on_gpu = torch.cuda.device_count() >= int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    device = torch.device("cuda", local_rank) if on_gpu else torch.device("cpu")
-    if on_gpu:
+    local_rank, ranks = int(os.environ.get("LOCAL_RANK", 0)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+    device = torch.device("cuda", local_rank) if torch.cuda.device_count() >= ranks else torch.device("cpu")
+    if device.type == "cuda":
         torch.cuda.set_device(device)
     alone = {} if "RANK" in os.environ else {"store": dist.HashStore(), "rank": 0, "world_size": 1}
     dist.init_process_group(dist.get_default_backend_for_device(device), **alone)

@@ -115,6 +115,5 @@ class Trainer:
         if state := self.read():
             parts = {"model_state_dict": state["model"], "optim_state_dict": state["optimizer"]}
             set_state_dict(self.model, self.optimizer, **parts, options=WHOLE)
-            if state["scaler"]:  # empty if the run before had no scaler
-                self.scaler.load_state_dict(state["scaler"])
+            self.scaler.load_state_dict(state["scaler"] or self.scaler.state_dict())  # empty without float16
             self.done = state["done"]
