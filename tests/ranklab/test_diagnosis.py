@@ -153,6 +153,14 @@ def test_a_death_comes_before_the_errors_it_has_caused():
     assert Panel(result).text().splitlines()[2:4] == ["rank 0   line 3:  f()", "         waited for rank 1, which died"]
 
 
+@pytest.mark.parametrize(("deadline", "advised"), [(5, 300), (250, 500), (900.5, 1801)])
+def test_the_advised_deadline_is_longer_than_the_one_that_has_passed(deadline, advised):
+    waiting = stuck(0, "torch.distributed.all_reduce", collectives=[called(1, done=False)])
+    ranks = [waiting, stuck(1, lines=["line 2:  work()"]), stuck(2, lines=["line 2:  work()"])]
+    result = summarise(ranks, "deadline", deadline, [0, 1, 2], 3)
+    assert f"%%px --timeout {advised}." in result.fix
+
+
 def test_a_signal_without_a_name_is_told_by_its_number():
     dead = RankOutcome(0, state="died", exit_code=-35)
     assert summarise([dead], "trouble", 3, [], 1).headline == "rank 0 was killed by signal 35."

@@ -5,6 +5,7 @@ Pure: the words of each fault stand in a module of their own, see :mod:`ranklab.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ..layout import name_ranks
@@ -59,7 +60,7 @@ def summarise(
     elif found is not None:
         when = "You stopped the cell: " if reason == "interrupted" else f"After {timeout:g} s: "
         result.headline = when + inside(found.sentence)
-        result.cause, result.fix = found.cause, found.fix
+        result.cause, result.fix = found.cause, _with_more_time(found.fix, timeout)
     elif reason == "interrupted":
         result.headline = f"You stopped {name_ranks([entry.rank for entry in outcomes])}."
     if found is not None:
@@ -114,6 +115,11 @@ def all_lost(outcomes: list[RankOutcome], why: str) -> CellOutcome:
         why: one sentence.
     """
     return CellOutcome(outcomes, headline=why, advice=ALL_LOST)
+
+
+def _with_more_time(fix: str, timeout: float) -> str:
+    """Return the advice with a deadline that is longer than the one which has passed."""
+    return fix.replace("--timeout 300", f"--timeout {max(300, math.ceil(2 * timeout))}")
 
 
 def _advice(outcomes: list[RankOutcome], dead: list[int], size: int) -> str:
