@@ -230,3 +230,8 @@ def test_the_batch_files_of_the_book_choose_their_port():
         text = (SCRIPTS / name).read_text()
         assert "MASTER_PORT=$((20000 + SLURM_JOB_ID % 10000))" in text
         assert os.linesep.join(text.splitlines()[:1]) == "#!/bin/bash"
+
+
+def test_one_host_is_told_at_once():
+    with pytest.raises(WorldError, match="a node and a login node"):
+        Slurm(["the only one"])

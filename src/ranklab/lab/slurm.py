@@ -105,7 +105,7 @@ class Slurm:
         folder: the working folder of jobs, in which they also leave their logs; private, removed with the lab.
 
     Raises:
-        WorldError: Slurm is not installed; the sentence says what to install.
+        WorldError: one host is not enough, or Slurm is not installed; the sentence says what to do.
         RanklabError: the daemons did not come up; with what the controller logged.
 
     Used in the chapter *slurm-and-schedulers*::
@@ -116,10 +116,12 @@ class Slurm:
     """
 
     def __init__(self, lab: Lab, programs: str | Path | None = None, cpus: int = 4, gpus: int = 0) -> None:
+        self._lab, (*self.nodes, self.login) = lab, lab
+        if not self.nodes:
+            raise WorldError("A Slurm needs a node and a login node: make two hosts or more, ranklab.hosts(2).")
         if missing := [program for program in lacking() if program.name in NEEDED]:
             names, packages = (sorted({getattr(each, kind) for each in missing}) for kind in ("name", "package"))
             raise WorldError(f"Slurm needs {', '.join(names)}: sudo apt install {' '.join(packages)}.")
-        self._lab, (*self.nodes, self.login) = lab, lab
         self._user = (os.geteuid() or NOBODY) if lab.as_user else os.geteuid()
         home = lab[0].etc.parent / "slurm"
         home.mkdir()
