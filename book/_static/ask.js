@@ -121,8 +121,11 @@
     told.setAttribute("role", "status");
     paragraphs.at(-1).append(told);
     const self = { questions, held, wait, told, key: named(questions.map(({ text }) => text).join(" ")) };
-    self.shown = () => memory.all || memory.said[self.key] === "-" || questions.every(({ said }) => said);
-    const stored = memory.said[self.key] || "";
+    self.letters = () => questions.map(({ said }) => said || "?").join("");
+    // A minus sign before the letters: the output was asked for before the last answer.
+    self.skipped = () => (memory.said[self.key] || "").startsWith("-");
+    self.shown = () => memory.all || self.skipped() || questions.every(({ said }) => said);
+    const stored = (memory.said[self.key] || "").replace("-", "");
     questions.forEach((question, i) => {
       question.said = /[A-D]/.test(stored[i] || "") ? stored[i] : null;
       for (const button of question.buttons) button.addEventListener("click", () => choose(self, question, button.dataset.letter));
@@ -134,7 +137,7 @@
       });
     });
     const unasked = () => {
-      memory.said[self.key] = "-";
+      memory.said[self.key] = `-${self.letters()}`;
       keep(memory);
       draw(self);
     };
@@ -151,15 +154,15 @@
   const choose = (self, question, letter) => {
     if (question.said) return; // a prediction is not changed when the output is known
     question.said = letter;
-    memory.said[self.key] = self.questions.map(({ said }) => said || "?").join("");
+    memory.said[self.key] = (self.skipped() ? "-" : "") + self.letters();
     keep(memory);
     draw(self);
   };
 
   const sentence = (self) => {
     const said = self.questions.map(({ said }) => said);
-    if (!said.some(Boolean)) return memory.said[self.key] === "-" ? "Shown without an answer." : "";
-    if (!said.every(Boolean)) return "One more question, then the output is shown.";
+    if (!said.some(Boolean)) return self.skipped() ? "Shown without an answer." : "";
+    if (!said.every(Boolean)) return self.skipped() ? "One more question." : "One more question, then the output is shown.";
     const chosen = `You chose ${said.join(" and ")}`;
     const right = self.questions.map(({ right }) => right);
     if (!right.every(Boolean)) return `${chosen}. What follows is shown below.`;

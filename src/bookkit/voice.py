@@ -19,6 +19,8 @@ MARK = re.compile(r"\[\^([\w-]+)\](?!:)")
 CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.S)  # in a line or a block: it ends with as many as it began
 CITATION = re.compile(r"\btorch/[\w/]+\.(?:py|cpp|hpp|h)\b")
 BOLD_QUESTION = re.compile(r"\*\*[^*]+\?\*\*")
+# The site makes buttons of what stands directly behind a bold question.
+OFFERED = re.compile(r"^(?!.*\?\*\* *\n?\(A\) ).*?(\(A\) .*\(B\) .*)$", re.M)
 UNUSED = {
     "simply": "leave it out",
     "obviously": "leave it out",
@@ -75,6 +77,16 @@ def answers(chapter):
             following = text[question.end() :].lstrip()
             if not re.match(r"\(A\).+\(B\)", following.split("\n")[0]):
                 yield index, f"no answers are offered to {question[0][:60]}"
+        for offered in OFFERED.finditer(text):
+            yield index, f"no bold question ends just before {offered[1][:60]}"
+
+
+@rule("formula", "write it as text or code: the pages have no TeX")
+def formula(chapter):
+    """A dollar sign stays a dollar sign on the site, so `$V$` would be shown as it stands."""
+    for index, text in texts(chapter):
+        for found in re.findall(r"(?<![\\\w$])\$[^\s$](?:[^$\n]*[^\s$])?\$(?!\w)", text):
+            yield index, f"a formula ({found[:40]})"
 
 
 @rule("late", f"a text cell with {LATE}, and one %%px cell that restores the state")

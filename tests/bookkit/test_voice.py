@@ -44,7 +44,7 @@ It is one.[^one]
 """
 NAMES = {
     "sections", "why-first", "minutes", "answers", "late", "citation", "footnote", "visible-lines", "visible-assertion",
-    "words",
+    "words", "formula",
 }  # fmt: skip
 
 
@@ -94,6 +94,8 @@ def test_a_chapter_that_keeps_them_passes(tmp_path, make):
         ("minutes", replaced(0, "8 minutes core, 13 in all", "13 minutes")),
         ("answers", replaced(1, "(A) one (B) four", "")),
         ("answers", replaced(1, "(B) four", "")),
+        ("answers", replaced(1, "will you see?**", "will you see? There are two.**")),
+        ("formula", replaced(1, "It is one.", "It is $N$.")),
         ("late", replaced(2, voice.LATE, "Run")),
         ("late", replaced(3, "%%px\n", "")),
         ("citation", replaced(1, "It is one.", "It is one (torch/distributed/run.py, 2.13).")),

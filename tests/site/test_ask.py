@@ -142,6 +142,18 @@ def test_an_output_can_be_seen_without_an_answer_and_the_focus_is_not_lost(small
     assert page.evaluate("document.activeElement.textContent").startswith("(A) rank")
 
 
+def test_what_was_shown_without_an_answer_stays_shown_when_one_of_two_questions_is_answered(small):
+    page = small()
+    page.get_by_role("button", name="Show it").nth(1).click()
+    assert "second" in seen(page)
+    page.get_by_role("button", name="(A) an error").click()
+    assert "second" in seen(page)
+    page.reload()
+    assert "second" in seen(page) and pressed(page, "What is heard?") == ["(A) an error"]
+    page.get_by_role("button", name="(B) an end").click()
+    assert "second" in seen(page) and page.get_by_text("You chose A and B. The page says B and A").is_visible()
+
+
 def test_the_page_remembers_answers_and_the_switch_until_told_to_forget(small):
     page = small()
     assert page.get_by_text("4 questions on this page").is_visible()

@@ -73,6 +73,10 @@ def test_on_paper_the_text_comes_first_whole_and_light(visit):
         assert not page.locator(menu).is_visible(), menu
     assert page.locator("article h1").bounding_box()["y"] < 200
     assert page.evaluate("() => [...document.querySelectorAll('article details')].every(fold => fold.open)")
+    for theme in "light", "dark":
+        page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", theme)
+        assert page.locator("a.rl-full.only-light img").first.is_visible(), theme
+        assert not page.locator("a.rl-full.only-dark img").first.is_visible(), theme
     cut = "all => all.filter(e => getComputedStyle(e).breakInside !== 'avoid').length"
     assert page.locator("article img, article div.rl-panel").evaluate_all(cut) == 0
     page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")

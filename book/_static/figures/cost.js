@@ -19,6 +19,7 @@ rankFigures.kinds.cost = (parts) => {
   const draw = (width) => {
     const along = (value, [low, high], from, to) => from + (Math.log(value / low) / Math.log(high / low)) * (to - from);
     const x = (size) => along(size, SIZES, LEFT, width - 10), y = (took) => along(took, TIMES, HEIGHT - BOTTOM, 8);
+    const dot = (took) => Math.min(Math.max(y(took), 8), HEIGHT - BOTTOM); // on the edge, where it would lie outside
     const path = (way) => Array.from({ length: 121 }, (_, step) => {
       const size = SIZES[0] * (SIZES[1] / SIZES[0]) ** (step / 120);
       return `${step ? "L" : "M"}${x(size).toFixed(1)} ${y(computes[way](now.ranks, size, now.alpha, beta())).toFixed(1)}`;
@@ -35,12 +36,13 @@ rankFigures.kinds.cost = (parts) => {
       svg("g", { "clip-path": `url(#${clip})` },
         svg("path", { d: path("tree"), class: "rl-curve rl-tree" }), svg("path", { d: path("ring"), class: "rl-curve" })),
       svg("line", { x1: x(now.size), x2: x(now.size), y1: 8, y2: HEIGHT - BOTTOM, class: "rl-cursor" }),
-      ["ring", "tree"].map((way) => svg("circle", { cx: x(now.size), cy: y(took(way)), r: 5, class: `rl-dot rl-${way}` }))));
-    const [ring, tree] = [took("ring"), took("tree")], steps = 2 * (now.ranks - 1), share = (steps * now.alpha) / ring;
+      ["ring", "tree"].map((way) => svg("circle", { cx: x(now.size), cy: dot(took(way)), r: 5, class: `rl-dot rl-${way}` }))));
+    const [ring, tree] = [took("ring"), took("tree")], times = digits(Math.max(ring, tree) / Math.min(ring, tree), 2);
+    const steps = 2 * (now.ranks - 1), share = (steps * now.alpha) / ring;
     parts.says.replaceChildren(el("b", {}, `Ring: ${seconds(ring)}`), ` in ${steps} steps of ${bytes(now.size / now.ranks)}; `,
       `${share < 0.01 ? "less than 1" : Math.round(100 * share)}\u00a0% of it is α. `, el("b", {}, `Tree: ${seconds(tree)}`),
       ` in ${2 * Math.ceil(Math.log2(now.ranks))} steps of ${bytes(now.size)}. `,
-      ring === tree ? "Both take as long." : `The ${ring < tree ? "ring" : "tree"} is ${digits(Math.max(ring, tree) / Math.min(ring, tree), 2)} times as fast.`);
+      times === "1" ? "Both take about as long." : `The ${ring < tree ? "ring" : "tree"} is ${times} times as fast.`);
   };
 
   const power = (label, name, low, high, words) => slider({

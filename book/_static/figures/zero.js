@@ -37,13 +37,13 @@ rankFigures.kinds.zero = (parts) => {
     const line = across(now.memory), height = 24 + NAMES.length * LANE;
     place.replaceChildren(svg("svg", { width, height, "aria-hidden": "true" }, lanes,
       svg("line", { x1: line, x2: line, y1: 18, y2: height - 6, class: "rl-limit" }),
-      text(Math.min(line, width - 4), 13, `${digits(now.memory)} GB`, { class: "rl-tick", "text-anchor": line > width - 60 ? "end" : "middle" })));
+      text(Math.min(line, width - 4), 13, `${now.memory} GB`, { class: "rl-tick", "text-anchor": line > width - 60 ? "end" : "middle" })));
     const words = NAMES.map((name, nth) => `${name} ${digits(totals[nth])} GB`).join(", ");
     const first = fits.indexOf(true);
     parts.says.replaceChildren(`On each rank: ${words}. `, el("b", {},
-      first < 0 ? `None of them fits into ${digits(now.memory)} GB.`
-        : first ? `${NAMES[first]} is the first that fits into ${digits(now.memory)} GB.`
-          : `All of them fit into ${digits(now.memory)} GB.`));
+      first < 0 ? `None of them fits into ${now.memory} GB.`
+        : first ? `${NAMES[first]} is the first that fits into ${now.memory} GB.`
+          : `All of them fit into ${now.memory} GB.`));
   };
 
   const change = (name) => (value) => { now[name] = value; again(); };
