@@ -16,7 +16,7 @@ from bookkit.progress import console, progress
 from bookkit.recorded import waiting
 from bookkit.rulebook import Finding
 from bookkit.rules import examine
-from bookkit.types import check_types
+from bookkit.typecheck import check_types
 
 # A line of a test or a rule that holds a leak on purpose says so.
 PLANTED = "bookkit: planted"

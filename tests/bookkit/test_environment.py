@@ -205,3 +205,15 @@ def test_the_module_of_every_requirement_is_known(monkeypatch):
 def test_an_interpreter_that_is_old_is_told_from_one_that_is_none(existing, capsys, script, mode, sentence):
     assert environment.main(["--existing", existing(script, mode)]) == 1
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("folder", ["src/bookkit", "src/ranklab"])
+def test_no_module_beside_a_file_that_is_run_by_its_path_hides_one_of_the_standard_library(folder):
+    names = {path.stem for path in (ROOT / folder).glob("*.py")}
+    assert not names & sys.stdlib_module_names
+
+
+def test_the_first_command_runs_on_a_python_that_has_imported_next_to_nothing(tmp_path):
+    command = [sys.executable, "-S", ROOT / "src/bookkit/environment.py", "--existing", tmp_path / "none"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode and "Traceback" not in done.stderr, done.stderr

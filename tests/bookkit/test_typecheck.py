@@ -3,7 +3,7 @@ import importlib.util
 import pytest
 
 from bookkit.errors import BookError
-from bookkit.types import check_types
+from bookkit.typecheck import check_types
 
 SETTINGS = '[tool.mypy]\nmypy_path = "src"\npackages = ["small"]\ncheck_untyped_defs = true\n'
 
