@@ -79,7 +79,7 @@ def _choose(known, path, root):
         return meant[0]
     alike = get_close_matches(bare.name, [chapter.stem for chapter in known])
     near = meant or [chapter for chapter in known if chapter.stem in alike]
-    if bare.with_name(bare.name + NOTEBOOK).is_file():
+    if bare.name and bare.with_name(bare.name + NOTEBOOK).is_file():  # "." and "/" have no name
         hint = "name it there"
     elif near:
         hint = f"did you mean {' or '.join(str(chapter.relative_to(root)) for chapter in near)}?"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import signal
 import sys
 
 from .demo import demo
@@ -21,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: without the program's name; ``sys.argv`` where nothing is given.
 
     Returns:
-        Exit status: 1 where a chapter would fail on this machine.
+        Exit status: 1 where a chapter would fail on this machine, 128 + 2 where the reader has stopped the doctor.
     """
     parser = argparse.ArgumentParser(prog="python -m ranklab", description="Ranks of PyTorch in a notebook.")
     commands = parser.add_subparsers(dest="command", required=True)
@@ -33,7 +34,11 @@ def main(arguments: list[str] | None = None) -> int:
         return demo()
     if not options.json and sys.stderr.isatty():
         print("Looking at this machine, half a minute, longer where others take its processors …", file=sys.stderr)
-    findings = examine()
+    try:
+        findings = examine()
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)  # what is asked for as JSON stays empty
+        return 128 + signal.SIGINT
     if options.json:
         print(json.dumps([dataclasses.asdict(finding) for finding in findings], indent=2))
     else:

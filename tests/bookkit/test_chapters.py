@@ -93,6 +93,10 @@ def test_a_chapter_is_found_by_its_path_without_suffix_or_folders(book, make, mo
             "nowhere.ipynb: not a chapter of _toc.yml; a chapter is named like book/part/meeting-up.ipynb",
         ),
         ("book/part/new", "book/part/new: not a chapter of _toc.yml; name it there"),
+        *(
+            (name, f"{shown}: not a chapter of _toc.yml; a chapter is named like book/part/meeting-up.ipynb")
+            for name, shown in [(".", "."), ("..", ".."), ("/", "/"), (".ipynb", ".ipynb")]
+        ),
     ],
 )
 def test_a_path_that_is_no_chapter_is_refused_with_a_hint(book, make, monkeypatch, name, sentence):

@@ -1,7 +1,9 @@
 """Plans add up and name what is there, chapters have their notes, the test has its answers, and cells make slides."""
 
 import copy
+import errno
 import functools
+import os
 import re
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import yaml
 
 from bookkit.chapters import chapters
 from bookkit.errors import BookError
+from bookkit.teaching import __main__ as verb
 from bookkit.teaching.choose import ROOM, Block, cut, slides
 from bookkit.teaching.deck import deck
 from bookkit.teaching.lessons import Lesson, anchor
@@ -236,3 +239,36 @@ def test_terms_come_in_the_order_of_the_page():
     path = next(path for path in CHAPTERS if path.stem == "your-first-ranks")
     known = {"torchrun": ("torchrun", "A launcher"), "rank": ("rank", "A number")}
     assert terms(lesson(path), known) == [("rank", "A number"), ("torchrun", "A launcher")]
+
+
+def raising(error):
+    def make(*_):
+        raise error
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (OSError(errno.EROFS, os.strerror(errno.EROFS), "_build"), "_build: Read-only file system\n"),
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), "_build/slides: No space left on device\n"),
+        (BookError("no such chapter"), "no such chapter\n"),
+    ],
+)
+def test_what_stops_the_slides_is_told_in_a_sentence(monkeypatch, capsys, error, sentence):
+    monkeypatch.setattr(verb, "make", raising(error))
+    assert verb.main() == 1
+    assert capsys.readouterr().err == sentence
+
+
+def test_an_error_of_the_system_about_no_file_of_the_slides_keeps_its_traceback(monkeypatch):
+    monkeypatch.setattr(verb, "make", raising(OSError("something else")))
+    with pytest.raises(OSError, match="something else"):
+        verb.main()
+
+
+def test_slides_that_the_author_stops_say_so(monkeypatch, capsys):
+    monkeypatch.setattr(verb, "make", raising(KeyboardInterrupt()))
+    assert verb.main() == 130
+    assert capsys.readouterr().out == "Stopped.\n"

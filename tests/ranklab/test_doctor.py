@@ -37,6 +37,17 @@ def test_a_problem_means_that_a_chapter_would_fail(monkeypatch):
     assert program.main(["doctor"]) == 0
 
 
+def test_a_doctor_that_is_stopped_says_so(monkeypatch, capsys):
+    from ranklab import __main__ as program
+
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(program, "examine", stop)
+    assert program.main(["doctor", "--json"]) == 130
+    assert capsys.readouterr() == ("", "Stopped.\n")
+
+
 def test_every_finding_that_is_not_ok_has_a_mend_in_the_text():
     text = told([Finding("a", OK, "fine."), Finding("bb", PROBLEM, "bad.", "Fix it.")])
     assert text.splitlines()[:3] == ["ok  a   fine.", "!!  bb  bad.", "        → Fix it."]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import signal
 import sys
 from html import escape
 from pathlib import Path
@@ -55,12 +57,20 @@ Print a page for a PDF.</p>
 
 
 def main() -> int:
-    """Write them and say where they are."""
+    """Write them, say where they are and return the exit status: 0, 1 for a failure, 128 + 2 where it was stopped."""
     try:
         index = make(Path(), [Path(name) for name in sys.argv[1:]], FOLDER)
     except BookError as error:
         print(error, file=sys.stderr)
         return 1
+    except OSError as error:
+        if error.filename is None and error.errno != errno.ENOSPC:  # a full disk tells no name
+            raise  # no file that the user could see to
+        print(f"{error.filename or FOLDER}: {error.strerror}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        console.print("Stopped.")
+        return 128 + signal.SIGINT
     console.print(f"{count(len(list(FOLDER.glob('*-sheet.html'))), 'deck')}, each with a sheet: {index}")
     return 0
 
