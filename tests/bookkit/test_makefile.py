@@ -9,16 +9,27 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+# What a make that runs these tests tells its children: its own words, and what was typed behind its verb.
+TOLD = re.compile(r"MAKE.*|MFLAGS|ALL|CH|FRAMEWORKS|GPU|HUB|LAB|PYTHON|T|TORCH|VENV")
 
 
 def typed(*words):
     """The commands of a verb, as `make -n` prints them."""
-    # Without what an outer make tells its children.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment = {name: value for name, value in os.environ.items() if not TOLD.fullmatch(name)}
     command = ["make", "--no-print-directory", "-n", *words]
     return subprocess.run(
         command, cwd=ROOT, env=environment | {"HOME": "/somebody"}, capture_output=True, text=True, check=True
     ).stdout
+
+
+def test_what_was_typed_behind_the_outer_verb_changes_nothing(monkeypatch):
+    verbs = ["test", "environment", "record", "hub", "lab", "drift", "clean", "doctor"]
+    before = [typed(verb) for verb in verbs]
+    named = re.findall(r"^#   (\w+)=", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"T", "CH", "GPU"} <= set(named)
+    for name in [*named, "ALL"]:
+        monkeypatch.setenv(name, "1")
+    assert [typed(verb) for verb in verbs] == before
 
 
 def test_a_slip_in_the_chapters_is_told_before_the_tests_run():
