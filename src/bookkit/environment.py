@@ -77,6 +77,11 @@ def refresh(folder):
         return refuse("This Python has no venv module. On Debian and Ubuntu: sudo apt-get install python3-venv")
     # Only a finished environment of this very interpreter is worth keeping: pip then adds what changed.
     keep = made_from.startswith(sys.version + "\n") and os.path.exists(python_of(folder))
+    if not keep and os.path.islink(folder):  # to begin anew would empty what it leads to
+        return refuse(
+            "{0} is a link to an environment of another Python or of other requirements. "
+            "Use it as it is with VENV={0}, or remove the link.".format(folder)
+        )
     print("{} {} from requirements.txt".format("Updating" if keep else "Making (this takes minutes)", folder))
     sys.stdout.flush()
     if keep:

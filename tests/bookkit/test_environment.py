@@ -217,3 +217,11 @@ def test_the_first_command_runs_on_a_python_that_has_imported_next_to_nothing(tm
     command = [sys.executable, "-S", ROOT / "src/bookkit/environment.py", "--existing", tmp_path / "none"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     assert done.returncode and "Traceback" not in done.stderr, done.stderr
+
+
+def test_an_environment_behind_a_link_is_not_emptied(wanted, capsys):
+    (wanted / "elsewhere").mkdir()
+    (wanted / "elsewhere" / "mine").touch()
+    (wanted / "env").symlink_to(wanted / "elsewhere")
+    assert environment.refresh("env") and "remove the link" in capsys.readouterr().err
+    assert (wanted / "elsewhere" / "mine").exists()
