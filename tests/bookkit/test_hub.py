@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import re
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -13,14 +15,16 @@ import nbformat
 import pytest
 
 from bookkit.errors import BookError
-from bookkit.hub import configuration, proxy, turns
-from bookkit.hub.__main__ import read_arguments, read_names
+from bookkit.hub import __main__, configuration, proxy, turns
+from bookkit.hub.asked import read_arguments, read_names
 from bookkit.hub.copies import refresh_original, welcome
+from bookkit.hub.left import end_left, learners
 from bookkit.hub.page import page
 from bookkit.hub.passwords import make, read
-from bookkit.hub.ports import free
-from bookkit.hub.room import SHARED, Room, load
+from bookkit.hub.ports import free, taken
+from bookkit.hub.room import SHARED, Room, held, load
 from bookkit.hub.seen import Learner, look, look_at
+from bookkit.leash import Brood
 from tests.benchmarks.watched import MODELLED, PROCESSORS, model
 
 
@@ -63,6 +67,71 @@ def test_names_are_read_from_a_file(tmp_path):
         read_names(names)
     with pytest.raises(BookError, match="cannot be read"):
         read_names(tmp_path / "nobody.txt")
+    names.write_text("\ufeffAda\r\n", encoding="utf-8")
+    assert read_names(names) == ("ada",), "as Windows' editor writes it"
+    names.write_bytes("Zo\xeb".encode("latin-1"))
+    with pytest.raises(BookError, match="not in UTF-8"):
+        read_names(names)
+
+
+def test_a_file_without_a_name_lets_nobody_in_by_mistake(tmp_path):
+    names = tmp_path / "names.txt"
+    names.write_text("# ada\n\n")
+    with pytest.raises(BookError, match="There is no name in"):
+        read_names(names)
+
+
+WRONG = {
+    "--port 99999": "from 0 to 65535",
+    "--port -1": "from 0 to 65535",
+    "--memory 0.001": "from 1 to 100000, or 0 for no limit",
+    "--memory nan": "--memory nan cannot be",
+    "--cores -3": "from 1 to 100000, or 0",
+    "--processes 3": "from 100",
+    "--idle 0": "from 1 to",
+    "--idle -5": "from 1 to",
+    "--instructor O'Brien": "\"o'brien\" in --instructor cannot be a name",
+}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_a_word_that_cannot_be_is_told(monkeypatch, words):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(BookError, match=re.escape(WRONG[words])):
+        read_arguments(words.split())
+
+
+def test_no_limit_is_a_word_that_can_be(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    room = read_arguments("--memory 0 --cores 0 --processes 0 --instructor Grace".split())
+    assert (room.memory, room.cores, room.processes, room.instructor) == (0, 0, 0, "grace")
+
+
+def test_a_second_hub_is_refused_in_a_room_that_has_one(room):
+    with held(room):
+        with pytest.raises(BookError, match="Another hub runs in the room .* --room and another port with --port"):
+            with held(room):
+                pass
+        with held(replace(room, folder=room.folder / "other")):
+            pass
+    with held(room):
+        pass
+
+
+def test_a_room_that_cannot_be_a_folder_is_told(room, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(BookError, match=r"The room cannot be .*file .*name a folder .* with --room"):
+        with held(replace(room, folder=tmp_path / "file")):
+            pass
+
+
+def test_a_room_that_cannot_be_written_to_is_told(room, monkeypatch):
+    def full(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(__main__, "refresh_original", full)
+    with pytest.raises(BookError, match="cannot be prepared: .*No space left"):
+        __main__.prepare(room)
 
 
 def test_passwords_are_made_once_and_for_one_reader(tmp_path):
@@ -136,6 +205,7 @@ def test_who_may_log_in_and_what_each_may(room):
     c = Settings()
     configuration.configure(c, room)
     assert c.Authenticator.allowed_users == {"ada", "grace", "instructor"}
+    assert c.Authenticator.allow_existing_users is False  # else JupyterHub adds all that have ever logged in
     assert c.Authenticator.admin_users == {"instructor"}
     assert c.JupyterHub.bind_url == "http://127.0.0.1:8000"
     assert c.JupyterHub.concurrent_spawn_limit == 0  # with a limit JupyterHub answers 429 to the learner after it
@@ -144,6 +214,43 @@ def test_who_may_log_in_and_what_each_may(room):
     c = Settings()
     configuration.configure(c, replace(room, names=()))
     assert c.Authenticator.allow_all is True
+
+
+def test_any_folder_can_be_a_room(room):
+    c, odd = Settings(), replace(room, folder=room.folder / "room {x} ?q=1%20")
+    make(odd.passwords)
+    configuration.configure(c, odd)
+    assert c.SimpleLocalProcessSpawner.home_dir_template.format(username="ada") == str(odd.home("ada"))
+    assert c.JupyterHub.db_url == "sqlite:///hub.sqlite"
+
+
+def test_who_was_logged_in_to_an_earlier_hub_logs_in_anew(room):
+    make(room.passwords)
+    first, second = Settings(), Settings()
+    configuration.configure(first, room)
+    configuration.configure(second, room)
+    assert first.JupyterHub.cookie_secret != second.JupyterHub.cookie_secret
+
+
+def test_what_a_learner_started_in_the_background_ends_with_the_server(room):
+    make(room.passwords)
+    c = Settings()
+    configuration.configure(c, room)
+    spawners = {name: SimpleNamespace(user=SimpleNamespace(name=name)) for name in ("ada", "grace")}
+    started = {}
+    for name, spawner in spawners.items():
+        room.home(name).mkdir(parents=True)
+        mark = {Brood.MARK: c.Spawner.environment[Brood.MARK](spawner)}
+        started[name] = subprocess.Popen(["sleep", "1000"], env={**os.environ, **mark}, start_new_session=True)
+    try:
+        asyncio.run(c.Spawner.post_stop_hook(spawners["ada"]))
+        assert started["ada"].poll() is not None and started["grace"].poll() is None
+        end_left(room, learners(room))
+        assert started["grace"].poll() is not None
+    finally:
+        for process in started.values():
+            process.kill()
+            process.wait()
 
 
 class Slow:
@@ -271,6 +378,39 @@ def test_what_a_learner_puts_there_is_read_with_suspicion(room, tmp_path):
     (room.home("grace")).mkdir()
     (room.home("grace") / SHARED).symlink_to(folder)
     assert look_at(room, "grace") == Learner("grace")
+
+
+def test_no_learner_takes_the_page_from_the_others(room, monkeypatch):
+    shown(room, "ada", exercise_total=json.dumps({"tries": 1, "words": "\ud83d"}))
+    (room.home("ada") / SHARED / "exercise-\udcff.json").write_text('{"tries": 1}')
+    (room.home("ada") / SHARED / "a.json").mkdir()
+    shown(room, "grace", exercise_total=json.dumps({"tries": 2, "words": [[]]}))
+    assert page(look(room), {}, 0).encode().count(b"not yet, ") == 3
+
+    def closed(self):
+        if self.is_relative_to(room.home("ada") / SHARED):
+            raise PermissionError(13, "Permission denied")  # to root, who may be who runs this, nothing is closed
+        return False
+
+    monkeypatch.setattr(Path, "is_symlink", closed)
+    assert [learner.shows for learner in look(room)] == [False, True]
+
+
+def test_a_folder_or_a_pipe_among_the_files_leaves_nothing_open(room):
+    folder = shown(room, "ada")
+    (folder / "exercise-folder.json").mkdir()
+    os.mkfifo(folder / "exercise-pipe.json")
+    before = set(os.listdir("/dev/fd"))
+    assert set(look_at(room, "ada").exercises.values()) == {(False, 0, "")}
+    assert set(os.listdir("/dev/fd")) == before
+
+
+def test_a_port_is_taken_where_somebody_listens_and_else_the_address_is_wrong():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert taken("127.0.0.1", server.getsockname()[1])
+    for address in ("::1", "192.0.2.7", "x" * 70 + ".invalid"):
+        with pytest.raises(BookError, match=f"--address {address} is no IPv4 address of this machine"):
+            taken(address, free(1)[0])
 
 
 def test_free_ports_are_different():

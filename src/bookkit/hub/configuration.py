@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from typing import Any
 
 from bookkit.hub.copies import welcome
+from bookkit.hub.left import end_left
 from bookkit.hub.passwords import read
 from bookkit.hub.room import BOARD, BOARD_TOKEN, SHARED, VARIABLE, Room
+from bookkit.leash import Brood
 
 PATIENCE = 300  # seconds that a server may take to answer
 ROOM_UP = 3600  # seconds until a server was started: thirty learners log in at once, and wait their turn
 NAME = r"^[a-z][a-z0-9-]{0,30}$"  # becomes the name of a folder
+A_NAME = "one letter from a to z, then letters from a to z, digits and hyphens, 31 characters at most"
 FIXED = ["--LabApp.extension_manager=readonly"]  # the other one asks npm and PyPI
 
 
@@ -27,8 +31,8 @@ def configure(c: Any, room: Room) -> None:
     c.JupyterHub.hub_bind_url = f"http://127.0.0.1:{room.hub_port}"
     c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{room.proxy_port}"
     c.ConfigurableHTTPProxy.should_start = False  # supervise does, and waits longer than JupyterHub's ten seconds
-    c.JupyterHub.db_url = f"sqlite:///{room.state / 'hub.sqlite'}"
-    c.JupyterHub.cookie_secret_file = str(room.state / "cookie_secret")
+    c.JupyterHub.db_url = "sqlite:///hub.sqlite"  # in room.state, where supervise starts it: a URL cannot say any path
+    c.JupyterHub.cookie_secret = os.urandom(32)  # a browser that was logged in to an earlier hub has to log in anew
     c.JupyterHub.concurrent_spawn_limit = 0  # it refuses; our spawner lets wait (turns.py)
     c.JupyterHub.allow_named_servers = False
     c.JupyterHub.shutdown_on_logout = True  # files stay; kernels and ranks go
@@ -47,26 +51,33 @@ def _log_in(c: Any, room: Room) -> None:
     c.Authenticator.username_pattern = NAME
     if room.names:
         c.Authenticator.allowed_users = {*room.names, room.instructor}
+        c.Authenticator.allow_existing_users = False  # a name that was taken from the file may not log in again
     else:
         c.Authenticator.allow_all = True
 
 
 def _spawn(c: Any, room: Room) -> None:
     c.JupyterHub.spawner_class = "bookkit.hub.spawner.RoomSpawner"
-    c.SimpleLocalProcessSpawner.home_dir_template = f"{room.learners}/{{username}}"
+    braces = str.maketrans({"{": "{{", "}": "}}"})
+    c.SimpleLocalProcessSpawner.home_dir_template = str(room.learners).translate(braces) + "/{username}"
     c.Spawner.default_url = "/lab/tree/book"
     c.Spawner.start_timeout, c.Spawner.http_timeout = ROOM_UP, PATIENCE
     c.Spawner.environment = {
         "PYTHONPATH": str(room.root / "src"),
         "JUPYTER_CONFIG_PATH": str(room.root / "src" / "bookkit" / "jupyter"),
         "RANKLAB_ROOM": lambda spawner: str(room.home(spawner.user.name) / SHARED),
+        Brood.MARK: lambda spawner: str(room.home(spawner.user.name)),
     }
 
     def prepare(spawner: Any) -> None:
         welcome(room, spawner.user.name)
         spawner.cmd = command(room, spawner.user.id)
 
+    async def tidy(spawner: Any) -> None:
+        await asyncio.to_thread(end_left, room, [spawner.user.name])
+
     c.Spawner.pre_spawn_hook = prepare
+    c.Spawner.post_stop_hook = tidy
     # A learner may lend the own server to somebody, by name; nobody else can.
     c.JupyterHub.load_roles = [
         {"name": "user", "scopes": ["self", "shares!user", "read:users:name"]},

@@ -16,7 +16,7 @@ table { border-collapse: collapse } th, td { padding: .3rem .7rem; text-align: l
 
 
 def page(learners: Sequence[Learner], servers: Mapping[str, str], now: float) -> str:
-    """Return the page.
+    """Return the page; what a learner has written and UTF-8 cannot say stands there as a question mark.
 
     Args:
         learners: what they show.
@@ -30,7 +30,7 @@ def page(learners: Sequence[Learner], servers: Mapping[str, str], now: float) ->
     counts = (
         f"{len(learners)} learners, {len(servers)} servers, {sum(one.ranks for one in learners)} ranks, {hangs} hang"
     )
-    return f"""<!doctype html>
+    html = f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="refresh" content="{EVERY}"><title>The room</title><style>{STYLE}</style></head>
 <body><h1>The room</h1><p>{counts}</p>
@@ -39,6 +39,7 @@ def page(learners: Sequence[Learner], servers: Mapping[str, str], now: float) ->
 <p class="quiet">Of a learner who has not agreed you see the server alone. An exercise is marked once it was right;
 the number counts the tries.</p></body></html>
 """
+    return html.encode(errors="replace").decode()
 
 
 def _row(learner: Learner, server: str, exercises: Sequence[str], now: float) -> str:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from bookkit.errors import BookError
 
 VARIABLE = "BOOK_HUB_ROOM"  # the file that the hub's own processes read
 SHARED = "for-the-instructor"  # the folder in a learner's home whose existence is the learner's consent
@@ -89,3 +94,28 @@ def load(path: str | None = None) -> Room:
     for name in ("folder", "root", "proxy"):
         told[name] = Path(told[name])
     return Room(**told | {"names": tuple(told["names"])})
+
+
+@contextmanager
+def held(room: Room) -> Iterator[None]:
+    """Keep a room's folder for this hub: a second one would take over the servers of the first, and end them.
+
+    Raises:
+        BookError: another hub has it, or there can be no such folder.
+    """
+    try:
+        room.state.mkdir(parents=True, exist_ok=True)
+        lock = open(room.state / "lock", "w")
+    except OSError as error:
+        raise BookError(
+            f"The room cannot be {room.folder} ({error.strerror}): name a folder that you may write in with --room"
+        ) from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system lets go of it however we end
+        except BlockingIOError:
+            raise BookError(
+                f"Another hub runs in the room {room.folder}: end that, or name another folder with --room and another "
+                "port with --port"
+            ) from None
+        yield

@@ -39,7 +39,14 @@ def look(room: Room) -> list[Learner]:
     """Return the learners of a room who have a home, by name."""
     if not room.learners.is_dir():
         return []
-    return [look_at(room, home.name) for home in sorted(room.learners.iterdir()) if home.is_dir()]
+    learners = []
+    for home in sorted(room.learners.iterdir()):
+        try:
+            if home.is_dir():
+                learners.append(look_at(room, home.name))
+        except OSError:  # a home that its learner has closed to everybody: no reason to show nothing of the others
+            learners.append(Learner(home.name))
+    return learners
 
 
 def look_at(room: Room, name: str) -> Learner:
@@ -52,11 +59,11 @@ def look_at(room: Room, name: str) -> Learner:
         told = _read(path)
         learner.at = max(learner.at, _number(told.get("at")))
         if path.name == "ranks.json" and _lives(told.get("kernel")):
-            learner.ranks, learner.hang = int(_number(told.get("ranks"))), str(told.get("hang", ""))
+            learner.ranks, learner.hang = int(_number(told.get("ranks"))), _text(told.get("hang"))
         elif path.name.startswith("exercise-"):
             exercise = path.stem.removeprefix("exercise-")
             tries = int(_number(told.get("tries")))
-            learner.exercises[exercise] = (told.get("solved") is True, tries, str(told.get("words", "")))
+            learner.exercises[exercise] = (told.get("solved") is True, tries, _text(told.get("words")))
     return learner
 
 
@@ -66,19 +73,24 @@ def _read(path: Path) -> dict:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return {}
-    with open(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
             return {}
-        try:
-            told = json.loads(file.read())
-        except (ValueError, RecursionError):
-            return {}
+        told = json.loads(os.read(handle, LARGEST))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    finally:
+        os.close(handle)
     return told if isinstance(told, dict) else {}
 
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, int | float) and abs(value) < 1e12 else 0.0
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _lives(kernel: object) -> bool:

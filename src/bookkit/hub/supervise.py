@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from bookkit.errors import BookError
+from bookkit.hub.left import end_left, learners
 from bookkit.hub.room import BOARD, BOARD_TOKEN, Room
 
 PATIENCE = 300.0  # seconds until a part has to answer
@@ -42,8 +43,11 @@ def supervise(room: Room) -> int:
             _await("instructor's page", board, room.board_port)
             config = Path(__file__).with_name("jupyterhub_config.py")
             command = [sys.executable, "-m", "jupyterhub", "--config", str(config)]
-            with _started(command, environment, room) as hub:
-                return _run(hub)
+            try:
+                with _started(command, environment, room) as hub:
+                    return _run(hub)
+            finally:
+                end_left(room, learners(room))
         except KeyboardInterrupt:
             return 0
         finally:
