@@ -1,9 +1,11 @@
 """The hub's parts, without a hub: what is asked for, copies, limits, the proxy's sentences, the instructor's page."""
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import nbformat
 import pytest
 
 from bookkit.errors import BookError
-from bookkit.hub import __main__, configuration, proxy, turns
+from bookkit.hub import __main__, configuration, proxy, supervise, turns
 from bookkit.hub.asked import read_arguments, read_names
 from bookkit.hub.copies import refresh_original, welcome
 from bookkit.hub.left import end_left, learners
@@ -90,7 +92,7 @@ WRONG = {
     "--processes 3": "from 100",
     "--idle 0": "from 1 to",
     "--idle -5": "from 1 to",
-    "--instructor O'Brien": "\"o'brien\" in --instructor cannot be a name",
+    "--instructor O'Brien": '"o\'brien" in --instructor cannot be a name',
 }
 
 
@@ -103,15 +105,14 @@ def test_a_word_that_cannot_be_is_told(monkeypatch, words):
 
 def test_no_limit_is_a_word_that_can_be(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    room = read_arguments("--memory 0 --cores 0 --processes 0 --instructor Grace".split())
+    room = read_arguments(["--memory", "0", "--cores", "0", "--processes", "0", "--instructor", "Grace"])
     assert (room.memory, room.cores, room.processes, room.instructor) == (0, 0, 0, "grace")
 
 
 def test_a_second_hub_is_refused_in_a_room_that_has_one(room):
     with held(room):
-        with pytest.raises(BookError, match="Another hub runs in the room .* --room and another port with --port"):
-            with held(room):
-                pass
+        with pytest.raises(BookError, match=r"Another hub .* --room and another port with --port"), held(room):
+            pass
         with held(replace(room, folder=room.folder / "other")):
             pass
     with held(room):
@@ -120,9 +121,9 @@ def test_a_second_hub_is_refused_in_a_room_that_has_one(room):
 
 def test_a_room_that_cannot_be_a_folder_is_told(room, tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(BookError, match=r"The room cannot be .*file .*name a folder .* with --room"):
-        with held(replace(room, folder=tmp_path / "file")):
-            pass
+    wrong = replace(room, folder=tmp_path / "file")
+    with pytest.raises(BookError, match=r"The room cannot be .*file .*name a folder .* with --room"), held(wrong):
+        pass
 
 
 def test_a_room_that_cannot_be_written_to_is_told(room, monkeypatch):
@@ -130,7 +131,7 @@ def test_a_room_that_cannot_be_written_to_is_told(room, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(__main__, "refresh_original", full)
-    with pytest.raises(BookError, match="cannot be prepared: .*No space left"):
+    with pytest.raises(BookError, match=r"cannot be prepared: .*No space left"):
         __main__.prepare(room)
 
 
@@ -153,6 +154,19 @@ def test_a_learner_gets_a_copy_once_and_it_is_never_written_over(room):
     assert chapter.read_text() == "my own answer"
     assert "2 + 2" in (home / "original" / "part" / "chapter.ipynb").read_text()
     assert home.stat().st_mode & 0o077 == 0
+
+
+def test_a_learner_can_write_in_a_fresh_copy_of_a_chapter_that_was_deleted(room):
+    (room.root / "book" / "data-parallel").mkdir()
+    shutil.copy(room.root / "book" / "part" / "chapter.ipynb", room.root / "book" / "data-parallel" / "ddp.ipynb")
+    refresh_original(room)
+    home = welcome(room, "ada")
+    chapter = home / "book" / "data-parallel" / "ddp.ipynb"
+    chapter.unlink()
+    text = (Path(configuration.__file__).parents[3] / "book" / "teaching" / "hub.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"A fresh copy of one chapter is one line .*: `([^`]+)`", text)
+    subprocess.run(["bash", "-c", line], env={**os.environ, "HOME": str(home)}, check=True)
+    assert chapter.stat().st_mode & 0o200
 
 
 def test_the_original_is_read_only_and_its_notebooks_are_trusted(room):
@@ -251,6 +265,26 @@ def test_what_a_learner_started_in_the_background_ends_with_the_server(room):
         for process in started.values():
             process.kill()
             process.wait()
+
+
+def test_what_all_learners_have_left_ends_with_the_hub(room, monkeypatch):
+    told = []
+
+    @contextlib.contextmanager
+    def started(command, environment, room):
+        yield SimpleNamespace(terminate=lambda: told.append("page and proxy"))
+
+    def run(hub):
+        told.append("hub")
+        raise KeyboardInterrupt  # a second Ctrl-C
+
+    monkeypatch.setattr(supervise, "_started", started)
+    monkeypatch.setattr(supervise, "_await", lambda *_: None)
+    monkeypatch.setattr(supervise, "_run", run)
+    monkeypatch.setattr(supervise, "end_left", lambda room, names: told.append(names))
+    room.home("ada").mkdir(parents=True)
+    assert supervise.supervise(room) == 0
+    assert told == ["hub", ["ada"], "page and proxy", "page and proxy"]
 
 
 class Slow:

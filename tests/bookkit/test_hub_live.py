@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import subprocess
 
 import pytest
 import requests
@@ -96,6 +97,9 @@ def test_a_server_is_lent_by_its_learner_alone(hub, ada):
     assert requests.post(other, headers=token, data='{"user": "ada"}', timeout=LONG).status_code in (403, 404)
 
 
-def test_after_log_out_nothing_runs(hub, ada):
+def test_after_log_out_nothing_runs_in_the_background_either(hub, ada):
+    (server,) = (each for each in hub.running("ada") if "jupyterhub.singleuser" in each.cmdline())
+    started = subprocess.Popen(["sleep", "1000"], env=server.environ(), start_new_session=True)
     ada.get(f"{hub.address}/hub/logout", timeout=LONG)
     assert eventually(lambda: not hub.running("ada"), LONG)
+    assert started.wait(LONG)

@@ -80,7 +80,7 @@ def _check(name: str, value: float) -> None:
     least, most, unlimited = RANGES[name]
     if not (least <= value <= most or (unlimited and value == 0)):
         zero = ", or 0 for no limit" if unlimited else ""
-        raise BookError(f"--{name} {value} cannot be: it takes a number from {least} to {most}{zero}")
+        raise BookError(f"--{name} {value:g} cannot be: it takes a number from {least} to {most}{zero}")
 
 
 def read_names(path: Path) -> tuple[str, ...]:

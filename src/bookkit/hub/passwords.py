@@ -1,4 +1,4 @@
-"""The room's password and the instructor's: made once, in a file that only the instructor may read."""
+"""The room's password and the instructor's: made once, in a file that other users of the system may not read."""
 
 from __future__ import annotations
 

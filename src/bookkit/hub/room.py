@@ -105,17 +105,23 @@ def held(room: Room) -> Iterator[None]:
     """
     try:
         room.state.mkdir(parents=True, exist_ok=True)
-        lock = open(room.state / "lock", "w")
+        lock = os.open(room.state / "lock", os.O_WRONLY | os.O_CREAT, 0o600)
     except OSError as error:
         raise BookError(
             f"The room cannot be {room.folder} ({error.strerror}): name a folder that you may write in with --room"
         ) from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system lets go of it however we end
-        except BlockingIOError:
-            raise BookError(
-                f"Another hub runs in the room {room.folder}: end that, or name another folder with --room and another "
-                "port with --port"
-            ) from None
+    try:
+        _lock(lock, room)
         yield
+    finally:
+        os.close(lock)
+
+
+def _lock(lock: int, room: Room) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system lets go of it however we end
+    except BlockingIOError:
+        raise BookError(
+            f"Another hub runs in the room {room.folder}: end that, or name another folder with --room and another "
+            "port with --port"
+        ) from None
