@@ -62,7 +62,7 @@ def test_a_memory_limit_is_told(notebook, memory_limit, monkeypatch, figures):
     began = time.monotonic()
     shown = notebook.px(f"{START}\n{fault}\ndist.all_reduce(torch.ones(1))", "--timeout 20")
     reported = time.monotonic()
-    assert shown.text.startswith("rank 1 was killed by SIGKILL in line")
+    assert shown.text.startswith("rank 1 was killed by SIGKILL in the statement that begins in line")
     assert "Likely cause: it reached its memory limit of 256 MB." in shown.text
     right(notebook)
     figures("out of memory", notebook.size, reported - began, time.monotonic() - reported, "all but rank 1")

@@ -1,12 +1,15 @@
-"""Ranks whose processes have ended: how, in which line, and the likely cause.
+"""Ranks whose processes have ended: how, in which statement, and the likely cause.
 
 Pure: reads what the system, the ranks that are left and the dead rank's last words have told.
 """
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 import signal
+import warnings
 from collections.abc import Sequence
 
 from ..outcome import RankOutcome
@@ -19,7 +22,7 @@ ASSERTION = re.compile(r"Assertion `(.+?)` failed")  # in a kernel
 
 
 def how(entry: RankOutcome, cell: str) -> str:
-    """Say how a process ended, and in which line.
+    """Say how a process ended, and in which statement.
 
     Args:
         entry: of the dead rank.
@@ -34,8 +37,29 @@ def how(entry: RankOutcome, cell: str) -> str:
         ended = f"ended with exit status {entry.exit_code}"
     lines = cell.splitlines()
     if 0 < entry.last_line <= len(lines):
-        return f"{ended} in line {entry.last_line}:  {lines[entry.last_line - 1].strip()}"
+        return f"{ended} {_place(cell, entry.last_line)}:  {lines[entry.last_line - 1].strip()}"
     return f"{ended}."
+
+
+def _place(cell: str, line: int) -> str:
+    """Say where in a cell a rank was, no more exactly than its bookmark tells: that has no line inside a statement.
+
+    Args:
+        cell: its text.
+        line: in which the statement begins, see :mod:`ranklab.rank.bookmark`.
+    """
+    begins = f"in the statement that begins in line {line}"
+    try:
+        with warnings.catch_warnings(action="ignore"):  # the rank has compiled the cell, and warned
+            statements = ast.parse(cell).body
+    except SyntaxError:  # what IPython alone understands, such as %time
+        return begins
+    here = [each for each in statements if each.lineno <= line <= (each.end_lineno or line)]
+    if not here or any(each.lineno != each.end_lineno for each in here):
+        return begins
+    called = [node.func for each in here for node in ast.walk(each) if isinstance(node, ast.Call)]
+    own = any(isinstance(function, ast.Name) and not hasattr(builtins, function.id) for function in called)
+    return f"in line {line}, or in what it calls" if own else f"in line {line}"
 
 
 def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell") -> tuple[str, str]:

@@ -57,11 +57,11 @@ GROUP = Group(
             see=DEADLOCK,
         ),
         Message(
-            "was killed by SIGKILL in line",
+            "was killed by SIGKILL in",
             "The process of a rank was killed in the middle of the cell; its variables are gone.",
             ("The machine ran out of memory.", "You killed it, as some chapters do."),
             "The other ranks keep their variables. Run the cells again that made those of the lost rank.",
-            "rank 1 was killed by SIGKILL in line …",
+            "rank 1 was killed by SIGKILL in the statement that begins in line …",
             by="notebook.killed",
             see=BREAKS,
         ),
