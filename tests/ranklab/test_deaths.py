@@ -5,6 +5,8 @@ import pytest
 from ranklab.hangs import deaths
 from ranklab.outcome import RankOutcome
 
+TOO_MUCH = "what():  [enforce fail at pair.cc:446] op.preamble.length <= op.nbytes. 16 vs 4"
+
 
 @pytest.mark.parametrize(
     ("cell", "line", "place"),
@@ -31,3 +33,22 @@ def test_a_cell_that_python_warns_of_is_read_without_a_word(recwarn):
         'in line 1:  x = "\\d"'
     )
     assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("others", "apart"),
+    [
+        ([], False),
+        ([["line 13:  dist.all_reduce(x)", "in torch.distributed.all_reduce", "RuntimeError: closed"]], False),
+        ([["line 12:  loss.backward()", "in torch._tensor.Tensor.backward", "RuntimeError: closed"]], True),
+        ([[], ["line 13:  f()", "line 2 in f:  dist.all_reduce(x)"]], True),
+        ([["line 1 in f (an earlier cell):  dist.all_reduce(x)"]], True),
+    ],
+)
+def test_ranks_in_different_lines_may_be_in_different_calls(others, apart):
+    dead = RankOutcome(0, state="died", last_words=TOO_MUCH, last_line=13)
+    rest = [RankOutcome(rank, state="raised", traceback=lines) for rank, lines in enumerate(others, 1)]
+    cause, fix = deaths.why(dead, [dead, *rest])
+    assert cause.startswith("another rank sent it 16 bytes where it expected 4")
+    assert ("one of them has left out a collective" in cause) == apart
+    assert fix.startswith("compare the lines: all ranks must call the same" if apart else "make the tensors of that")

@@ -77,6 +77,14 @@ def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell")
         return entry.memory, "use a smaller tensor, batch or model, fewer ranks, or a higher limit."
     if told := sent_too_much(entry.last_words):
         backend, sent, room = told
+        if _elsewhere(entry, outcomes):
+            return (
+                f"another rank sent it {sent} bytes where it expected {room}, and {backend.title} ends the process "
+                "then. The ranks may be in different calls: one of them has left out a collective (in DDP perhaps a "
+                "backward that was skipped). Or the tensors of one call differ in shape or type.",
+                "compare the lines: all ranks must call the same collectives in the same order, with tensors equal in "
+                "shape and type.",
+            )
         return (
             f"another rank sent it {sent} bytes where it expected {room}: the tensors of one call differ "
             f"in shape or type, and {backend.title} ends the process then.",
@@ -95,3 +103,11 @@ def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell")
     if entry.exit_code == -signal.SIGSEGV:
         return "compiled code used memory that is not its own.", ""
     return "", ""
+
+
+def _elsewhere(entry: RankOutcome, outcomes: Sequence[RankOutcome]) -> bool:
+    """Say whether another rank was in a line that is not the one in which a rank died, as far as both are known."""
+    lines = [[line for line in other.traceback if line.startswith("line ")] for other in outcomes if other is not entry]
+    return entry.last_line > 0 and any(
+        len(told) > 1 or not told[0].startswith(f"line {entry.last_line}:") for told in lines if told
+    )
