@@ -210,3 +210,24 @@ def test_a_message_on_its_way_over_a_slow_cable_is_no_mistake():
     for entry in ends:
         entry.seen.sends = True
     assert "the bytes are still on their way" in diagnosis.find(ends).cause
+
+
+@pytest.mark.parametrize("function", ["reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single"])
+def test_a_reduce_scatter_has_its_own_name_though_gloo_calls_another(function):
+    waiting = [stuck(rank, f"torch.distributed.{function}", collectives=[called(1, done=False)]) for rank in (0, 2)]
+    for entry in waiting:
+        entry.seen.stack.insert(0, "typing_extensions.deprecated.__call__.<locals>.wrapper")
+    found = diagnosis.find([*waiting, RankOutcome(1, seen=told())])
+    assert found.sentence == f"ranks 0, 2 wait in {function} for rank 1, which finished the cell without it."
+    assert found.fix.startswith(f"let rank 1 call {function} too")
+    assert found.notes == {
+        0: f"waits in {function}, collective 1, shape (4,) of float32",
+        1: f"finished the cell: never called {function}",
+        2: f"waits in {function}, collective 1, shape (4,) of float32",
+    }
+
+
+def test_ranks_are_not_compared_by_the_name_that_only_waiting_ranks_tell():
+    waiting = stuck(0, "torch.distributed.reduce_scatter_single", collectives=[called(1, done=False)])
+    apart = stuck(1, lines=("line 2:  work.wait()",), collectives=[called(1, done=False)])
+    assert "disagree" not in diagnosis.find([waiting, apart]).sentence

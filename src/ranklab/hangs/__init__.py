@@ -14,5 +14,5 @@ of torch's own log, folded away                                  :mod:`.torchs_l
 of a backend                                                     :mod:`ranklab.system.backends`
 
 :mod:`.report` puts them together: which comes first, what state the ranks are in now, what is folded away.
-:mod:`.evidence` has the data that explanations read.
+:mod:`.evidence` has the data that explanations read, :mod:`.called` the names by which the reader called collectives.
 """

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import RankOutcome
 from . import devices, mismatch
+from .called import as_called
 from .evidence import MORE_TIME, Case, Finding, doing, state_of, verb_of
 from .waits import all_came, alone, awaiting, circle, missing, never_met, unmet
 
@@ -33,7 +34,7 @@ def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int
         *(devices.queued, devices.at_work, all_came, awaiting, unmet, _busy),
     )
     finding = next(filter(None, (explain(case) for explain in explanations)))
-    for entry in outcomes:
+    for entry in map(as_called, outcomes):
         said = doing(entry) if entry.state == "freed" else "finished the cell" if entry.state == "done" else ""
         finding.notes.setdefault(entry.rank, said)
     return finding

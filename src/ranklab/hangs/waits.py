@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import RankOutcome
 from ..state import Collective
+from .called import as_called, has
 from .evidence import MORE_TIME, TAKES, Case, Finding, doing, peer, pending, state_of, verb, verb_of, works_on_device
 
 WAIT = re.compile(r"\.wait\(\w*\)")
@@ -90,13 +91,13 @@ def circle(case: Case) -> Finding | None:
 def missing(case: Case) -> Finding | None:
     """Ranks that wait in a collective which others have not called."""
     for entry in case.stuck:
-        waiting = pending(entry)
+        waiting = pending(as_called(entry))
         if waiting is None:
             continue
         members = state_of(entry).groups.get(waiting.group, [])
         outside = [rank for rank in case.outside if rank in members]
-        away = [other for other in case.outcomes if other.rank in members and not _has(other, waiting)]
-        same = [other.rank for other in case.stuck if _has(other, waiting)]
+        away = [other for other in case.outcomes if other.rank in members and not has(other, waiting)]
+        same = [other.rank for other in case.stuck if has(other, waiting)]
         waits = f"{name_ranks(same)} {verb_of(same, 'wait')} in {waiting.name}"
         if outside:
             return Finding(f"{waits} for {name_ranks(outside)}, {NOT_SENT}.", LEFT_OUT, TO_ALL)
@@ -257,12 +258,6 @@ def _waits_in(entry: RankOutcome, called: Collective) -> bool:
 
 def _calls_torch(entry: RankOutcome) -> bool:
     return state_of(entry).call.startswith("torch.distributed.")
-
-
-def _has(entry: RankOutcome, waiting: Collective) -> bool:
-    return any(
-        called.group == waiting.group and called.number >= waiting.number for called in state_of(entry).collectives
-    )
 
 
 def _computes(entry: RankOutcome) -> bool:
