@@ -231,3 +231,28 @@ def test_ranks_are_not_compared_by_the_name_that_only_waiting_ranks_tell():
     waiting = stuck(0, "torch.distributed.reduce_scatter_single", collectives=[called(1, done=False)])
     apart = stuck(1, lines=("line 2:  work.wait()",), collectives=[called(1, done=False)])
     assert "disagree" not in diagnosis.find([waiting, apart]).sentence
+
+
+def making(rank, call, groups):
+    entry = stuck(rank, call)
+    entry.seen.groups = {"0": [0, 1, 2, 3], **groups}
+    return entry
+
+
+def test_of_a_mesh_that_differs_on_one_rank_those_that_still_make_it_are_not_blamed():
+    mesh, reduce = "torch.distributed.device_mesh.init_device_mesh", "torch.distributed.all_reduce"
+    ranks = [making(0, mesh, {}), making(1, reduce, {"2": [1, 3]}), making(2, reduce, {}), making(3, mesh, {})]
+    ranks[1].seen.collectives = [called(1, group="2", done=False)]
+    ranks[2].seen.collectives = [called(1, done=False)]
+    found = diagnosis.find(ranks)
+    assert found.sentence == "ranks 0, 3 still make groups in init_device_mesh, and ranks 1, 2 are not in it."
+    assert found.cause == "a rank has given init_device_mesh another shape than the others, or has not called it."
+    assert found.fix == "call init_device_mesh on every rank, with the same shape."
+    assert "init_device_mesh" not in diagnosis.find(ranks[1:3]).sentence
+
+
+def test_ranks_that_make_a_group_with_one_to_which_the_cell_was_not_sent_are_told_that():
+    waiting = making(1, "torch.distributed.all_reduce", {})
+    waiting.seen.collectives = [called(1, done=False)]
+    found = diagnosis.find([making(0, "torch.distributed.new_group", {}), waiting], size=3)
+    assert found.sentence == "rank 1 waits in all_reduce for rank 2, to which this cell was not sent."

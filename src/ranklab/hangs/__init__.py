@@ -5,6 +5,7 @@ What the report of a cell says …                                where its word
 of a rank that raised an error, and what the error means         :mod:`.raised`
 of a rank whose process has ended, and why                       :mod:`.deaths`
 of ranks that wait for one another, or for one that never came   :mod:`.waits`
+of ranks that make groups and are waited for                     :mod:`.making`
 of ranks that disagree about a collective                        :mod:`.mismatch`
 of ranks whose GPU has not done what the cell gave to it         :mod:`.devices`
 of ranks that wait or work for another reason                    :mod:`.diagnosis`

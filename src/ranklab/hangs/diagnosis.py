@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import RankOutcome
-from . import devices, mismatch
+from . import devices, making, mismatch
 from .called import as_called
 from .evidence import MORE_TIME, Case, Finding, doing, state_of, verb_of
 from .waits import all_came, alone, awaiting, circle, missing, never_met, unmet
@@ -30,7 +30,7 @@ def find(outcomes: Sequence[RankOutcome], size: int = 0, cut: Sequence[tuple[int
     if not case.stuck:
         return None
     explanations = (
-        *(_stopped, _silent, _going_on, _disagreement, _severed, never_met, circle, missing, alone),
+        *(_stopped, _silent, _going_on, _disagreement, _severed, never_met, circle, making.left, missing, alone),
         *(devices.queued, devices.at_work, all_came, awaiting, unmet, _busy),
     )
     finding = next(filter(None, (explain(case) for explain in explanations)))
