@@ -26,7 +26,7 @@ ROOMS = {
 # Modules beside the folders, by room.
 FILES = {
     "ranklab": {"__init__", "__main__"},
-    "notebook": {"world", "starting", "magics", "doctor", "doctor_gpus", "demo", "measured"},
+    "notebook": {"world", "sending", "starting", "magics", "doctor", "doctor_gpus", "demo", "measured"},
     "data": {"layout", "errors", "palette", "live", "outcome", "state", "programs", "packages", "finding", "classroom"},
 }
 

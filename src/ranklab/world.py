@@ -23,6 +23,7 @@ from .lab.rates import Link
 from .layout import name_ranks, shell_commands
 from .live import Live
 from .rank.errands import answer, read_variable, unpack
+from .sending import answers, pickled
 from .system.patience import DEADLINE
 
 if TYPE_CHECKING:
@@ -152,17 +153,25 @@ class World:
             name: a variable that every rank has.
 
         Raises:
-            WorldError: a rank does not have it, or is busy, or it is of a class that the notebook does not know.
+            WorldError: a rank does not have it, is busy or has died, or it cannot be sent, or it is of a class that the
+                notebook does not know.
         """
-        answers = self._answers(self._everyone().apply_async(read_variable, name))
-        missing = [rank for rank, (found, _) in enumerate(answers) if not found]
+        reply = self._everyone().apply_async(read_variable, name)
+        told = answers(reply, self.timeout, self.processes, f"{name!r} cannot be sent from")
+        missing = [rank for rank, (found, _) in enumerate(told) if not found]
         if missing:
             raise WorldError(f"No variable {name!r} on {name_ranks(missing)}: set it in a %%px cell first.")
-        return [unpack(value) for _, value in answers]
+        return [unpack(value) for _, value in told]
 
     def push(self, **variables: Any) -> None:
-        """Set variables on every rank; each rank gets its own copy of the values."""
-        self._answers(self._everyone().push(variables, block=False))
+        """Set variables on every rank; each rank gets its own copy of the values.
+
+        Raises:
+            WorldError: a rank is busy or has died, or a value cannot be sent.
+        """
+        ready = pickled(variables)
+        names = ", ".join(map(repr, variables))
+        answers(self._everyone().push(ready, block=False), self.timeout, self.processes, f"{names} cannot be set on")
 
     def _call(self, function: Callable, *arguments: Any, timeout: float | None = None) -> tuple[list[Any], str]:
         """Call a function on every rank under a deadline of seconds that they can use; the graders use it.
@@ -257,12 +266,6 @@ class World:
     def _everyone(self) -> ipp.DirectView:
         self._require().heal()
         return self.view(range(self.size))
-
-    def _answers(self, reply) -> list[Any]:
-        reply.wait(self.timeout)
-        if not reply.ready():
-            raise WorldError(f"The ranks did not answer within {self.timeout:g} s: is a cell still running there?")
-        return reply.get()
 
     def _require(self) -> World:
         if not self.running:

@@ -112,6 +112,17 @@ def test_pull_of_a_variable_that_some_ranks_lack_names_them(notebook):
     sentence(notebook.run("world.pull('only_here')"), "No variable 'only_here' on ranks 1, 2")
 
 
+def test_what_cannot_be_sent_is_named_in_a_sentence(notebook):
+    notebook.px("import threading; lock = threading.Lock()")
+    why = "TypeError: cannot pickle '_thread.lock' object."
+    sentence(notebook.run("world.pull('lock')"), f"'lock' cannot be sent from ranks 0–3: {why}")
+    sentence(
+        notebook.run("import threading; world.push(a=1, lock=threading.Lock())"),
+        f"'lock' cannot be sent to the ranks: {why}",
+    )
+    sentence(notebook.run("class Own: pass\nworld.push(a=1, own=Own())"), "'a', 'own' cannot be set on ranks 0–3: Attr")
+
+
 def test_pull_replaces_a_rank_that_has_died(notebook):
     notebook.px("import os; there = 1")
     notebook.px("import os\nif os.environ['RANK'] == '3': os._exit(1)")
