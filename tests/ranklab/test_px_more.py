@@ -126,3 +126,9 @@ def test_the_report_of_a_death_says_who_loses_variables(notebook):
 )
 def test_who_waits_for_whom(notebook, cell, told):
     assert told in hangs(notebook, cell, 3).replace("\n", " ")
+
+
+def test_streams_that_a_cell_has_closed_carry_what_later_cells_print(notebook):
+    assert notebook.px("import sys\nsys.stdout.close()\nsys.stderr.close()\nos.close(1)\nos.close(2)").text == ""
+    assert notebook.px("print('later')").text == "ranks 0–3   later"
+    assert notebook.px("_ = os.system('echo by a child')").text == "ranks 0–3   by a child"

@@ -11,6 +11,7 @@ import os
 import sys
 import threading
 from collections import deque
+from pathlib import Path
 
 from ipykernel.iostream import OutStream
 
@@ -46,6 +47,9 @@ class RankStream(OutStream):
             else:
                 return self._keep(string)
         return super().write(string)
+
+    def close(self) -> None:
+        """Stay open: a program that closes it ends soon, and this stream has the prints of later cells to carry."""
 
     def _keep(self, string: str) -> int:
         passed, self._room = self._room, 0
@@ -86,18 +90,38 @@ class NativeOutput:
         self.log = os.fdopen(os.dup(2), "a", buffering=1)
         for descriptor, name in ((1, "stdout"), (2, "stderr")):
             path = native_path(home, rank, name)
-            target = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-            os.dup2(target, descriptor)
-            os.close(target)
+            redirect(descriptor, path)
             self._files.append((descriptor, path, name))
 
     def begin_cell(self, *_: object) -> None:
         """Forget what was written between the cells."""
-        for descriptor, _path, _name in self._files:
-            os.ftruncate(descriptor, 0)
+        for _descriptor, path, _name in self._files:
+            os.truncate(path, 0)  # by its path: the descriptor may be a file of the reader's by now
 
     def end_cell(self, *_: object) -> None:
-        """Hand what the cell's compiled code has written to Python's streams."""
-        for _descriptor, path, name in self._files:
-            if text := without_chatter(read(path)):
+        """Hand what the cell's compiled code has written to Python's streams; open again what the cell has closed."""
+        for descriptor, path, name in self._files:
+            text = without_chatter(read(path))
+            if not is_open(descriptor):
+                redirect(descriptor, path)
+            if text:
                 getattr(sys, name).write(text)
+
+
+def is_open(descriptor: int) -> bool:
+    """Say whether a number is that of an open file."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+def redirect(descriptor: int, path: Path) -> None:
+    """Let what is written to a descriptor, open or closed, go to a file, which is emptied."""
+    target = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+    if target == descriptor:  # the lowest number that was free
+        os.set_inheritable(descriptor, True)
+        return
+    os.dup2(target, descriptor)
+    os.close(target)
