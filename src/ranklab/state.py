@@ -61,7 +61,7 @@ class RankState:
     """What a rank is doing at one moment.
 
     Attributes:
-        lines: lines of the reader's cells that it is in, outermost first, as a traceback shows them.
+        lines: lines of the reader's cells and modules that it is in, outermost first, as a traceback shows them.
         call: the library function that the last of them called, "" where it is in the reader's own code.
         peers: the ranks that this function was told to send to or receive from, by the name of the argument.
         stack: the library functions from there inwards.

@@ -21,7 +21,7 @@ from ranklab.state import Collective, RankState
 from ranklab.system.backends import ON_CPUS, ON_GPUS
 
 CELL = "/tmp/ipykernel_7/1234.py"  # bookkit: planted
-LIBRARY = {"name": "all_reduce", "filename": "/somewhere/torch/distributed/distributed_c10d.py", "line": 3000}
+LIBRARY = {"name": "all_reduce", "filename": pytest.__file__, "line": 3000}
 
 
 def frame(line, name="<module>", file=CELL):

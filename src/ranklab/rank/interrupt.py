@@ -10,26 +10,19 @@ from __future__ import annotations
 
 import _thread
 import contextlib
-import re
 import signal
 import sys
-import sysconfig
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 
-from .trace import CELL_MARK
+from .trace import CELL_MARK, INSTALLED
 
 # ipyparallel runs what ``apply`` has sent as a line of code of its own: do_apply in ipyparallel/engine/kernel.py.
 APPLY = "do_apply"
 IMPORT = "<frozen importlib"  # begins the file name of every function of Python's import
 LOAD = "_load_unlocked"  # the function there in which a module runs; its variable ``spec`` says which
-INSTALLED = re.compile(
-    rf"<frozen |.*[/\\](?:site|dist)-packages[/\\]"
-    rf"|{re.escape(sysconfig.get_path('stdlib'))}|{re.escape(str(Path(__file__).parents[1]))}"
-)
 AGAIN = 0.05  # seconds until an interrupt that came during an import is tried again
 
 _broken: set[str] = set()  # modules whose import an interrupt has ended

@@ -1,4 +1,4 @@
-"""Tracebacks cut to the reader's own lines.
+"""Tracebacks cut to the reader's own lines: those of the cells, and of modules that are the reader's.
 
 Runs inside a rank, where the exception is still alive. Pure standard library.
 """
@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import os
+import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -18,6 +22,11 @@ from ..system.backends import anonymous
 
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
 CELL_MARK = "ipykernel_"
+# Modules that are not the reader's: of libraries, of Python, of this package, and what torch.compile has written.
+INSTALLED = re.compile(
+    rf"<frozen |.*[/\\](?:site|dist)-packages[/\\]|.*[/\\]torchinductor_"
+    rf"|{re.escape(sysconfig.get_path('stdlib'))}|{re.escape(str(Path(__file__).parents[1]))}"
+)
 # How code that stands in no function is named: by Python, and of a cell by IPython 7.31 to 8.x ("<cell line: 3>").
 OUTSIDE = ("<module>", "<cell line: ")
 # Modules whose functions are public elsewhere, and modules that only wrap what the reader called.
@@ -32,7 +41,7 @@ WRAPPERS = {
 
 
 def cut_traceback(error: BaseException, seen: frozenset[int] = frozenset()) -> list[str]:
-    """Return the traceback of an error, cut to the frames that stand in cells.
+    """Return the traceback of an error, cut to the frames that stand in cells or in the reader's modules.
 
     The last frame is named even where it stands in a library, because "in torch.distributed.all_reduce" is what
     a reader needs to know; its path and line number are not.
@@ -117,43 +126,62 @@ def _frames(tb: TracebackType | None) -> list[str]:
 
 
 def _read(stack: list[tuple[FrameType, int]]) -> tuple[list[str], list[FrameType]]:
-    """Read a stack, outermost frame first: the lines in cells, and the library frames the last of them led to."""
-    lines: list[str] = []
-    inside: list[FrameType] = []
-    cell = ""
-    for frame, number in stack:
-        code = frame.f_code
-        if CELL_MARK in code.co_filename:
-            cell = cell or code.co_filename
-            lines.append(_line(code.co_filename, code.co_name, number, earlier=code.co_filename != cell))
-            inside = []
-        elif lines:
-            inside.append(frame)
-    return lines, inside
+    """Read a stack, outermost frame first: the reader's lines, and the library frames the last of them led to."""
+    places = [(frame.f_code.co_filename, frame.f_code.co_name, number) for frame, number in stack]
+    own = _own([file for file, _, _ in places])
+    lines = _lines([places[place] for place in own], recent=True)
+    return lines, [frame for frame, _ in stack[own[-1] + 1 :]] if own else []
 
 
 def lines_of(frames: Sequence[Mapping[str, Any]], recent: bool) -> list[str]:
-    """Return the lines in cells of a stack that torch's recorder has noted, as :func:`position` tells them.
+    """Return the reader's lines of a stack that torch's recorder has noted, as :func:`position` tells them.
 
     Args:
         frames: name, filename and line of each function, innermost first.
         recent: whether the present cell has called them.
     """
-    inside = [frame for frame in reversed(frames) if CELL_MARK in frame["filename"]]
-    return [
-        _line(frame["filename"], frame["name"], frame["line"], not recent or frame["filename"] != inside[0]["filename"])
-        for frame in inside
-    ]
+    places = [(frame["filename"], frame["name"], frame["line"]) for frame in reversed(frames)]
+    return _lines([places[place] for place in _own([file for file, _, _ in places])], recent)
 
 
-def _line(file: str, function: str, number: int, earlier: bool) -> str:
+def _own(files: Sequence[str]) -> list[int]:
+    """Return which frames are the reader's: those of cells, and of modules to which the last of these has led.
+
+    Args:
+        files: of each frame, outermost first.
+    """
+    cells: list[int] = []
+    below: list[int] = []
+    for place, file in enumerate(files):
+        if CELL_MARK in file:
+            cells.append(place)
+            below = []
+        elif cells and file.endswith(".py") and not INSTALLED.match(file):
+            below.append(place)
+    return cells + below
+
+
+def _lines(places: Sequence[tuple[str, str, int]], recent: bool) -> list[str]:
+    lines = []
+    for file, function, number in places:
+        if CELL_MARK in file:
+            lines.append(_line(file, function, number, earlier=not recent or file != places[0][0]))
+        else:
+            lines.append(f"{os.path.basename(file)} {_line(file, function, number)}")
+    return lines
+
+
+def _line(file: str, function: str, number: int, earlier: bool = False) -> str:
     where = f"line {number}"
     if not function.startswith(OUTSIDE):
         where += f" in {function}"
     if earlier:
         where += " (an earlier cell)"
-    source = linecache.getline(file, number).strip()
-    return f"{where}:  {source}" if source else where
+    return _with_source(where, linecache.getline(file, number))
+
+
+def _with_source(where: str, source: str) -> str:
+    return f"{where}:  {source.strip()}" if source.strip() else where
 
 
 def _public_name(frame: FrameType) -> str:

@@ -1,0 +1,62 @@
+"""What is told of the stack of a rank, from code that stands in files which do not exist: no rank is started."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from ranklab.rank.trace import cut_traceback, lines_of, position
+
+CELL = "tmp/ipykernel_7/1234.py"
+MODULE = "reader/mylib.py"
+LIBRARY = pytest.__file__  # of a package that is installed
+
+
+def run(text, file=CELL, **names):
+    """Run text as if it stood in a file; return what it has defined."""
+    exec(compile(text, file, "exec"), names)
+    return names
+
+
+def error_of(text, **names):
+    """Return what is told of the error that a cell raises."""
+    with pytest.raises(Exception) as caught:
+        run(text, **names)
+    return cut_traceback(caught.value)
+
+
+@pytest.fixture
+def torch():
+    """Stand for torch.distributed: its recv() tells what a watchdog would see of the rank, in ``seen``."""
+    text = "def recv(tensor, src):\n    seen.append(position(sys._getframe()))"
+    names = {"__name__": "torch.distributed.distributed_c10d", "seen": [], "position": position, "sys": sys}
+    return SimpleNamespace(**run(text, LIBRARY, **names))
+
+
+def test_a_message_in_the_readers_module_is_told_with_its_line(torch):
+    mine = run("def exchange():\n    dist.recv(None, src=2)", MODULE, __name__="mylib", dist=torch)
+    run("\nexchange()", exchange=mine["exchange"])
+    (state,) = torch.seen
+    assert state.lines == ["line 2", "mylib.py line 2 in exchange"]
+    assert state.stack == ["torch.distributed.recv"] and state.peers == {"src": 2}
+
+
+def test_an_error_in_the_readers_module_is_told_with_its_file_and_line():
+    mine = run("def bad():\n    raise ValueError('no')", MODULE)
+    assert error_of("bad()", **mine) == ["line 1", "mylib.py line 2 in bad", "ValueError: no"]
+
+
+def test_an_error_in_a_library_names_the_call_alone():
+    lib = run("def load():\n    raise ValueError('no')", LIBRARY, __name__="lib.part")
+    assert error_of("load()", load=lib["load"]) == ["line 1", "in lib.part.load", "ValueError: no"]
+
+
+def test_of_the_readers_modules_those_below_the_last_cell_are_told():
+    mine = run("def call(function):\n    function()", MODULE)
+    assert error_of("def f():\n    1 / 0\ncall(f)", **mine)[:2] == ["line 3", "line 2 in f"]
+
+
+def test_the_recorders_lines_are_those_of_a_traceback():
+    files = [(LIBRARY, "recv"), (MODULE, "exchange"), (CELL, "<module>"), ("reader/start.py", "main")]
+    frames = [{"filename": file, "name": name, "line": 3} for file, name in files]
+    assert lines_of(frames, True) == ["line 3", "mylib.py line 3 in exchange"]
