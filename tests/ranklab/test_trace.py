@@ -60,3 +60,21 @@ def test_the_recorders_lines_are_those_of_a_traceback():
     files = [(LIBRARY, "recv"), (MODULE, "exchange"), (CELL, "<module>"), ("reader/start.py", "main")]
     frames = [{"filename": file, "name": name, "line": 3} for file, name in files]
     assert lines_of(frames, True) == ["line 3", "mylib.py line 3 in exchange"]
+
+
+def test_a_recursion_is_folded():
+    told = error_of("def f(n):\n    return f(n + 1)\nf(0)")
+    assert told[:2] == ["line 3", "line 2 in f"]
+    assert told[2].startswith("… the same line ") and told[2].endswith(" times more")
+    assert told[3] == "line 2 in f" and told[4].startswith("RecursionError") and len(told) == 5
+
+
+def test_three_equal_lines_are_told_as_they_are():
+    told = error_of("def f(n):\n    n and f(n - 1) or g()\ndef g():\n    1 / 0\nf(2)")
+    assert told == ["line 5", *["line 2 in f"] * 3, "line 4 in g", "ZeroDivisionError: division by zero"]
+
+
+def test_a_recursion_through_two_functions_shows_its_ends():
+    told = error_of("def f(n):\n    return g(n)\ndef g(n):\n    return f(n)\nf(0)")
+    assert told[:3] == ["line 5", "line 2 in f", "line 4 in g"] and len(told) == 22
+    assert told[10].startswith("… ") and told[10].endswith(" lines more")

@@ -13,6 +13,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
@@ -34,6 +35,8 @@ PUBLIC = {"torch.distributed.distributed_c10d": "torch.distributed"}
 # The arguments of point-to-point calls that name a rank, and how many library frames a report can show.
 PEERS = ("src", "dst", "group_src", "group_dst")
 DEPTH = 8
+# Of a recursion a report shows so many of the first and of the last lines.
+ENDS = 10
 WRAPPERS = {
     *("torch.distributed.c10d_logger", "contextlib", "functools", "ranklab.rank.meeting"),
     *("ranklab.rank.streams", "ipykernel.iostream"),  # in which print() ends
@@ -168,7 +171,18 @@ def _lines(places: Sequence[tuple[str, str, int]], recent: bool) -> list[str]:
             lines.append(_line(file, function, number, earlier=not recent or file != places[0][0]))
         else:
             lines.append(f"{os.path.basename(file)} {_line(file, function, number)}")
-    return lines
+    return _folded(lines)
+
+
+def _folded(lines: Sequence[str]) -> list[str]:
+    """Return lines of which a recursion has left only its ends; the last one stays the last."""
+    short: list[str] = []
+    for line, same in groupby(lines):
+        count = sum(1 for _ in same)
+        short += [line] * count if count < 4 else [line, f"… the same line {count - 2} times more", line]
+    if len(short) <= 2 * ENDS + 1:
+        return short
+    return [*short[:ENDS], f"… {len(short) - 2 * ENDS} lines more", *short[-ENDS:]]
 
 
 def _line(file: str, function: str, number: int, earlier: bool = False) -> str:
