@@ -112,6 +112,12 @@ def test_a_syntax_error_shows_its_line(notebook):
     assert "SyntaxError" in str(shown.error)
 
 
+def test_a_cell_that_cannot_be_compiled_is_told_without_its_temporary_file(notebook):
+    shown = notebook.px("def f(): pass\n\nprint(await f())", "--ranks 0")
+    assert str(shown.error) == "rank 0 raised SyntaxError: 'await' outside function"
+    assert "line 3:  print(await f())" in steady(shown.text)
+
+
 def test_a_chained_error_tells_both(notebook):
     shown = notebook.px("try:\n    {}['a']\nexcept KeyError as e:\n    raise ValueError('no a') from e", "--ranks 0")
     assert "KeyError: 'a'" in shown.text and "ValueError: no a" in shown.text

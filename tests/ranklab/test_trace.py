@@ -1,10 +1,12 @@
 """What is told of the stack of a rank, from code that stands in files which do not exist: no rank is started."""
 
+import linecache
 import sys
 from types import SimpleNamespace
 
 import pytest
 
+from ranklab.rank.engine import forget_file
 from ranklab.rank.trace import cut_traceback, lines_of, position
 
 CELL = "tmp/ipykernel_7/1234.py"
@@ -78,3 +80,29 @@ def test_a_recursion_through_two_functions_shows_its_ends():
     told = error_of("def f(n):\n    return g(n)\ndef g(n):\n    return f(n)\nf(0)")
     assert told[:3] == ["line 5", "line 2 in f", "line 4 in g"] and len(told) == 22
     assert told[10].startswith("… ") and told[10].endswith(" lines more")
+
+
+def test_an_await_outside_of_a_function_shows_its_text(monkeypatch):
+    text = "def f():\n    pass\nprint(await f())"
+    monkeypatch.setitem(linecache.cache, CELL, (len(text), None, text.splitlines(True), CELL))
+    assert error_of(text) == ["line 3:  print(await f())", "SyntaxError: 'await' outside function"]
+
+
+def test_code_that_a_cell_compiles_is_told_with_its_own_file():
+    told = error_of("\ncompile('a\\nb c', 'reader/mylib.py', 'exec')")
+    assert told == ["line 2", "mylib.py line 2:  b c", "SyntaxError: invalid syntax"]
+
+
+def test_a_syntax_error_raised_by_hand_is_an_error_like_any_other():
+    assert error_of("raise SyntaxError('no')") == ["line 1", "SyntaxError: no"]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "said"),
+    [(CELL, 3, "no"), ("<string>", None, "no"), (MODULE, 3, "no (mylib.py, line 3)")],
+)
+def test_a_syntax_error_says_nothing_of_a_cells_temporary_file(file, line, said):
+    error = SyntaxError("no")
+    error.filename, error.lineno = file, line
+    forget_file(SimpleNamespace(error_before_exec=error, error_in_exec=None))
+    assert str(error) == said

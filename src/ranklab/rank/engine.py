@@ -27,7 +27,7 @@ from . import drain
 from .bookmark import Bookmark
 from .interrupt import guard, signal_main_thread
 from .streams import NativeOutput, RankStream
-from .trace import cut_traceback, printable
+from .trace import CELL_MARK, cut_traceback, printable
 from .watchdog import Watchdog
 
 
@@ -134,6 +134,7 @@ def prepare_shell(shell) -> None:
     # ipykernel's exit() goes on with the cell and ends the process afterwards; a program's ends the program.
     shell.user_ns["exit"] = shell.user_ns["quit"] = sys.exit
     shell.showsyntaxerror = lambda *_, **__: show()
+    shell.events.register("post_run_cell", forget_file)
 
 
 def forget_frames(error: BaseException | None) -> None:
@@ -147,6 +148,17 @@ def forget_frames(error: BaseException | None) -> None:
         seen.add(id(error))
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
+
+
+def forget_file(result) -> None:
+    """Let a syntax error say nothing of a cell's temporary file: ipykernel replies with the error's ``str()``.
+
+    Args:
+        result: of the cell. IPython has filled in a file where the error had none.
+    """
+    for error in (result.error_before_exec, result.error_in_exec):
+        if isinstance(error, SyntaxError) and (CELL_MARK in (error.filename or "") or not error.lineno):
+            error.filename = error.lineno = None
 
 
 def forget_other_jobs() -> None:

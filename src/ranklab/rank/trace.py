@@ -57,8 +57,8 @@ def cut_traceback(error: BaseException, seen: frozenset[int] = frozenset()) -> l
         Lines of plain text, without paths, process ids or colour codes, so that they are the same on every run.
         The last line is the exception itself.
     """
-    if isinstance(error, SyntaxError):
-        return _syntax_error(error)
+    if isinstance(error, SyntaxError) and error.lineno:
+        return _syntax_error(error, error.lineno)
     lines = []
     seen |= {id(error)}
     if error.__cause__ is not None and id(error.__cause__) not in seen:
@@ -206,6 +206,11 @@ def _public_name(frame: FrameType) -> str:
     return f"{PUBLIC.get(module, module)}.{frame.f_code.co_qualname}"
 
 
-def _syntax_error(error: SyntaxError) -> list[str]:
-    lines = [f"line {error.lineno}:  {(error.text or '').strip()}"]
+def _syntax_error(error: SyntaxError, number: int) -> list[str]:
+    """Return where code cannot be compiled: the cell itself, or what one of its lines has imported or compiled."""
+    file = error.filename or ""
+    lines, _ = _read(list(traceback.walk_tb(error.__traceback__)))
+    where = f"{os.path.basename(file)} line {number}" if lines else f"line {number}"
+    # Python knows the text where it has parsed it; an `await` that stands in no function is found later.
+    lines.append(_with_source(where, error.text or linecache.getline(file, number)))
     return [*lines, f"{type(error).__name__}: {error.msg}"]
