@@ -11,6 +11,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
+# Calls that wait for one rank, which takes part in nothing else meanwhile.
+RECEIVES = tuple(f"torch.distributed.{name}" for name in ("recv", "irecv", "recv_object_list"))
+SENDS = tuple(f"torch.distributed.{name}" for name in ("send", "isend", "send_object_list"))
+
 
 @dataclass(frozen=True)
 class Collective:
@@ -62,7 +66,8 @@ class RankState:
 
     Attributes:
         lines: lines of the reader's cells and modules that it is in, outermost first, as a traceback shows them.
-        call: the library function that the last of them called, "" where it is in the reader's own code.
+        call: the library function that the last of them called, or below it the one that sends or receives a message;
+            "" where it is in the reader's own code.
         peers: the ranks that this function was told to send to or receive from, by the name of the argument.
         stack: the library functions from there inwards.
         busy: whether a cell runs.

@@ -35,6 +35,16 @@ def torch():
     return SimpleNamespace(**run(text, LIBRARY, **names))
 
 
+def test_a_message_inside_a_library_is_told_with_its_peer(torch):
+    text = "def step(x):\n    exchange(x)\ndef exchange(x):\n    dist.recv(x, src=1)"
+    lib = run(text, LIBRARY, __name__="lib.part", dist=torch)
+    run("step(None)", step=lib["step"])
+    (state,) = torch.seen
+    assert state.lines == ["line 1"]
+    assert state.stack == ["lib.part.step", "lib.part.exchange", "torch.distributed.recv"]
+    assert (state.call, state.peers) == ("torch.distributed.recv", {"src": 1})
+
+
 def test_a_message_in_the_readers_module_is_told_with_its_line(torch):
     mine = run("def exchange():\n    dist.recv(None, src=2)", MODULE, __name__="mylib", dist=torch)
     run("\nexchange()", exchange=mine["exchange"])

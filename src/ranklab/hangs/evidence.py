@@ -9,11 +9,11 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass, field
 
 from ..outcome import RankOutcome
-from ..state import Collective, RankState
+from ..state import RECEIVES, SENDS, Collective, RankState
 
 MORE_TIME = "%%px --timeout 300 gives one cell more seconds."
-TAKES = {f"torch.distributed.{name}": "receives from" for name in ("recv", "irecv", "recv_object_list")}
-GIVES = {f"torch.distributed.{name}": "sends to" for name in ("send", "isend", "send_object_list")}
+TAKES = dict.fromkeys(RECEIVES, "receives from")
+GIVES = dict.fromkeys(SENDS, "sends to")
 
 
 @dataclass

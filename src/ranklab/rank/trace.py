@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from ..state import RankState
+from ..state import RECEIVES, SENDS, RankState
 from ..system.backends import anonymous
 
 # ipykernel compiles each cell under <temporary directory>/ipykernel_<process id>/<hash of the cell>.py
@@ -102,10 +102,12 @@ def position(frame: FrameType | None) -> RankState:
     lines, inside = _read(frames[::-1])
     names = [_public_name(entry) for entry in inside]
     stack = [name for name in names if name]
+    # A library that sends or receives waits for that rank, as a cell would that did so itself.
+    call = next((name for name in stack if name in RECEIVES + SENDS), stack[0] if stack else "")
     return RankState(
         lines=lines,
-        call=stack[0] if stack else "",
-        peers=_peers(inside[names.index(stack[0])]) if stack else {},
+        call=call,
+        peers=_peers(inside[names.index(call)]) if call else {},
         stack=stack[:DEPTH],
     )
 
