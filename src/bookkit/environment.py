@@ -79,8 +79,8 @@ def refresh(folder):
     keep = made_from.startswith(sys.version + "\n") and os.path.exists(python_of(folder))
     if not keep and os.path.islink(folder):  # to begin anew would empty what it leads to
         return refuse(
-            "{0} is a link to an environment of another Python or of other requirements. "
-            "Use it as it is with VENV={0}, or remove the link.".format(folder)
+            f"{folder} is a link to an environment of another Python or of other requirements. "
+            f"Use it as it is with VENV={folder}, or remove the link."
         )
     print("{} {} from requirements.txt".format("Updating" if keep else "Making (this takes minutes)", folder))
     sys.stdout.flush()
