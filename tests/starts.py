@@ -88,6 +88,7 @@ NAMED = {
     "ranklab/test_meter.py::test_torchrun_has_the_same_meter": "ranks",
     "ranklab/test_names.py": "hosts ranks",
     "ranklab/test_progress.py::test_a_slow_start_says_what_it_waits_for": "ranks",
+    "ranklab/test_partners.py::test_a_job_with_uneven_steps_says_who_had_ended": "ranks",
     "ranklab/test_slurm_desk.py": "hosts ranks",
     "ranklab/test_starting.py": "ranks",
     "ranklab/test_starts_in_trouble.py": "ranks",

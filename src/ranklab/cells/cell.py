@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..hangs import freed, torchs_log
+from ..hangs import freed, partners, torchs_log
 from ..hangs.report import all_lost, summarise, warn
 from ..layout import name_ranks
 from ..live import Live
@@ -20,7 +20,7 @@ from ..system.patience import FIRST_ANSWER, OUTPUT, POLL
 from .asking import ask, ask_all, mark_progress, patience_with
 from .deadlines import Deadline, on_the_wall, tell_if_stretched
 from .presses import Presses
-from .recovery import free
+from .recovery import free, regroup
 from .remains import look_back, sent
 from .waiting import failed, wait_for
 
@@ -65,11 +65,14 @@ def run(
         live.show({"text/plain": f"freeing {name_ranks(stuck)}, which takes a while on a busy machine"})
     ended = free(processes, stuck, seen) if stuck else []
     _await_prints(processes, replies)
-    alive = processes.alive()
     outcomes = [sent(rank, reply) for rank, reply in replies.items()]
     backend = named(processes.backend)
     for outcome in outcomes:
         outcome.seen = seen.get(outcome.rank)
+    if not stuck and partners.group_broken(outcomes):
+        ended = regroup(processes)
+    alive = processes.alive()
+    for outcome in outcomes:
         torchs_log.fold(outcome, backend)
         if outcome.rank in stuck:
             freed.tell(outcome, last_line(processes.home, outcome.rank), cell)

@@ -3,6 +3,7 @@
 What the report of a cell says …                                where its words stand
 ---------------------------------------------------------------------------------------
 of a rank that raised an error, and what the error means         :mod:`.raised`
+of ranks whose error only says that another one has gone         :mod:`.partners`
 of a rank whose process has ended, and why                       :mod:`.deaths`
 of ranks that wait for one another, or for one that never came   :mod:`.waits`
 of ranks that make groups and are waited for                     :mod:`.making`

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 from ..layout import name_ranks
 from ..outcome import RankOutcome
-from ..system.backends import BACKENDS, Hint, anonymous, lost_partner
+from ..system.backends import BACKENDS, Hint, anonymous
+from . import partners
 from .evidence import pending
 
 LONG = 200  # characters; DDP's errors are paragraphs, and the panel has the whole of them below its first line
@@ -58,6 +59,7 @@ HINTS = (
         NO_CUDA,
         'give a device of the GPU only where there is one: device_id=device if device.type == "cuda" else None.',
     ),
+    *partners.HINTS,
     *(hint for backend in BACKENDS for hint in backend.hints),
 )
 
@@ -87,13 +89,13 @@ def mark_consequences(outcomes: Sequence[RankOutcome], died: Sequence[RankOutcom
         died: those whose processes have ended.
     """
     errors = [entry for entry in outcomes if entry.state == "raised"]
-    lost = [entry for entry in errors if lost_partner(entry.error)]
+    lost = list(filter(partners.lost, errors))
     if not died and len(lost) == len(errors):
-        return  # nobody else is to blame: show what the backend said
-    partners = f"{name_ranks([entry.rank for entry in died])}, which died" if died else "a rank that raised an error"
+        return  # nobody else is to blame: see partners.explain()
+    awaited = f"{name_ranks([entry.rank for entry in died])}, which died" if died else "a rank that raised an error"
     for entry in lost:
         entry.traceback = [line for line in entry.traceback[:-1] if not line.startswith("in ")]
     # Whether a rank was told of the death before we freed it is a matter of microseconds.
     waiting = [entry for entry in outcomes if died and entry.state == "freed" and pending(entry)]
     for entry in [*lost, *waiting]:
-        entry.state, entry.error, entry.note = "lost", "", f"waited for {partners}"
+        entry.state, entry.error, entry.note = "lost", "", f"waited for {awaited}"

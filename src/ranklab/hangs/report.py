@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import CellOutcome, RankOutcome
 from ..state import RankState
-from . import deaths, diagnosis, mismatch, raised, torchs_log
+from . import deaths, diagnosis, mismatch, partners, raised, torchs_log
 from .evidence import doing, inside, shape, state_of
 
 GROUPS_GONE = (
@@ -48,6 +48,7 @@ def summarise(
     result = CellOutcome(outcomes, timed_out=reason == "deadline", torchs_log=torchs_log.joined(outcomes))
     died = [entry for entry in outcomes if entry.state == "died"]
     found = diagnosis.find(outcomes, size, cut)
+    left_groups = bool(died) or any(entry.state == "freed" for entry in outcomes) or partners.group_broken(outcomes)
     raised.mark_consequences(outcomes, died)
     errors = [entry for entry in outcomes if entry.state == "raised"]
     if died:
@@ -56,7 +57,7 @@ def summarise(
             entry.note = deaths.how(entry, cell)
         result.cause, result.fix = deaths.why(died[0], outcomes, what)
     elif errors:
-        result.headline, result.cause, result.fix = raised.explain(errors)
+        result.headline, result.cause, result.fix = partners.explain(outcomes, found, what) or raised.explain(errors)
     elif found is not None:
         when = "You stopped the cell: " if reason == "interrupted" else f"After {timeout:g} s: "
         result.headline = when + inside(found.sentence)
@@ -66,7 +67,7 @@ def summarise(
     if found is not None:
         for entry in outcomes:
             entry.note = entry.note or found.notes.get(entry.rank, "")
-    if result.headline and (died or any(entry.state in ("freed", "lost") for entry in outcomes)):
+    if result.headline and left_groups:
         result.advice = _advice(outcomes, [rank for rank in range(size) if rank not in alive], size)
         result.details = _details(outcomes)
     return result

@@ -128,7 +128,8 @@ def _of_rank(ranks: list[RankOutcome], broken: list[_End], agents: list[Agent]) 
     broken.sort(key=lambda end: (end.outcome.state != "died" or (end.outcome.exit_code or 0) >= 0, end.when))
     recorded = {end.outcome.rank: end.recorded for end in broken}
     raised = {end.outcome.rank: end.outcome.error for end in broken}
-    result = summarise([end.outcome for end in broken], "finished", 0, range(len(ranks)), len(ranks), what="program")
+    told = [end.outcome for end in broken] + [entry for entry in ranks if entry.state == "done"]
+    result = summarise(told, "finished", 0, range(len(ranks)), len(ranks), what="program")
     first = next((end.outcome for end in broken if end.outcome.state != "lost"), broken[0].outcome)
     result.ranks, result.advice, result.details = ranks, "", []
     for entry in ranks:

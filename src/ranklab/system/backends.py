@@ -113,7 +113,7 @@ ON_CPUS = Backend(
     # gloo/transport/tcp/pair.cc
     lost="Connection closed by peer|Connection reset by peer|Broken pipe|Read error|Write error",
     # It forgets a send whose connection breaks while it is answered, and the rank waits on (UnboundBuffer::waitSend).
-    overdue=r"Timed out waiting \d+ms",
+    overdue=r"Timed out waiting \d+ms|pair closure",
     # It ends the process where another rank sends more than it has room for (pair.cc as well).
     too_much=r"op\.preamble\.length <= op\.nbytes\. (\d+) vs (\d+)",
     source=r"\[\S*/gloo/\S*\] ?",
