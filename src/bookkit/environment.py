@@ -77,10 +77,12 @@ def refresh(folder):
         return refuse("This Python has no venv module. On Debian and Ubuntu: sudo apt-get install python3-venv")
     # Only a finished environment of this very interpreter is worth keeping: pip then adds what changed.
     keep = made_from.startswith(sys.version + "\n") and os.path.exists(python_of(folder))
-    if not keep and os.path.islink(folder):  # to begin anew would empty what it leads to
+    if (
+        not keep and os.path.islink(folder) and os.path.isdir(folder) and os.listdir(folder)
+    ):  # to begin anew would empty what it leads to
         return refuse(
-            f"{folder} is a link to an environment of another Python or of other requirements. "
-            f"Use it as it is with VENV={folder}, or remove the link."
+            f"{folder} is a link to an unfinished environment, or to one of another Python. "
+            f"Remove the link, or what it leads to. (VENV={folder} uses an environment as it is.)"
         )
     print("{} {} from requirements.txt".format("Updating" if keep else "Making (this takes minutes)", folder))
     sys.stdout.flush()

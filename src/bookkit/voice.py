@@ -19,8 +19,7 @@ MARK = re.compile(r"\[\^([\w-]+)\](?!:)")
 CODE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.S)  # in a line or a block: it ends with as many as it began
 CITATION = re.compile(r"\btorch/[\w/]+\.(?:py|cpp|hpp|h)\b")
 BOLD_QUESTION = re.compile(r"\*\*[^*]+\?\*\*")
-# The site makes buttons of what stands directly behind a bold question.
-OFFERED = re.compile(r"^(?!.*\?\*\* *\n?\(A\) ).*?(\(A\) .*\(B\) .*)$", re.M)
+OFFERED = re.compile(r"\(A\) .*\(B\) ")
 UNUSED = {
     "simply": "leave it out",
     "obviously": "leave it out",
@@ -77,8 +76,9 @@ def answers(chapter):
             following = text[question.end() :].lstrip()
             if not re.match(r"\(A\).+\(B\)", following.split("\n")[0]):
                 yield index, f"no answers are offered to {question[0][:60]}"
-        for offered in OFFERED.finditer(text):
-            yield index, f"no bold question ends just before {offered[1][:60]}"
+        for offered in OFFERED.finditer(text):  # the site makes buttons only directly behind a bold question
+            if not re.search(r"\?\*\*\s*$", text[: offered.start()]):
+                yield index, f"no bold question ends just before {text[offered.start() :][:60]}"
 
 
 @rule("formula", "write it as text or code: the pages have no TeX")

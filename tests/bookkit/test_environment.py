@@ -1,3 +1,4 @@
+import contextlib
 import os
 import signal
 import subprocess
@@ -223,5 +224,15 @@ def test_an_environment_behind_a_link_is_not_emptied(wanted, capsys):
     (wanted / "elsewhere").mkdir()
     (wanted / "elsewhere" / "mine").touch()
     (wanted / "env").symlink_to(wanted / "elsewhere")
-    assert environment.refresh("env") and "remove the link" in capsys.readouterr().err
+    assert environment.refresh("env") and "Remove the link" in capsys.readouterr().err
     assert (wanted / "elsewhere" / "mine").exists()
+
+
+def test_a_link_to_an_empty_folder_is_where_an_environment_is_made(wanted, monkeypatch):
+    (wanted / "elsewhere").mkdir()
+    (wanted / "env").symlink_to(wanted / "elsewhere")
+    made = []
+    monkeypatch.setattr(venv, "create", lambda folder, **_: made.append(folder))
+    with contextlib.suppress(OSError, subprocess.CalledProcessError):  # there is no pip in it
+        environment.refresh("env")
+    assert made == ["env"]

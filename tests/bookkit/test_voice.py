@@ -112,6 +112,10 @@ def test_each_rule_fires(found, rule, change):
     assert list(found(change)) == [rule]
 
 
+def test_answers_may_stand_in_the_line_below_their_question(found):
+    assert found(replaced(1, "will you see?** (A)", "will you see?**\n(A)")) == {}
+
+
 def test_a_class_may_be_longer(found):
     assert found(replaced(3, "rank = 0", "class Model:\n" + "    a = 0\n" * 15)) == {}
 

@@ -18,6 +18,8 @@ TOO_MUCH = "what():  [enforce fail at pair.cc:446] op.preamble.length <= op.nbyt
         ("os._exit(\n    9\n)", 1, "in the statement that begins in line 1:  os._exit("),
         ("@wrap\ndef f(): ...", 1, "in the statement that begins in line 1:  @wrap"),
         ("def main():\n    os._exit(9)\nmain()", 3, "in line 3, or in what it calls:  main()"),
+        ("trainer.fit()", 1, "in line 1, or in what it calls:  trainer.fit()"),
+        ("dist.all_reduce(x)", 1, "in line 1:  dist.all_reduce(x)"),
         ("%time main()", 1, "in the statement that begins in line 1:  %time main()"),
         ("await later()", 1, "in line 1, or in what it calls:  await later()"),
     ],

@@ -153,7 +153,7 @@ def test_a_death_comes_before_the_errors_it_has_caused():
     assert Panel(result).text().splitlines()[2:4] == ["rank 0   line 3:  f()", "         waited for rank 1, which died"]
 
 
-@pytest.mark.parametrize(("deadline", "advised"), [(5, 300), (250, 500), (900.5, 1801)])
+@pytest.mark.parametrize(("deadline", "advised"), [(5, 300), (250, 500), (900.5, 1801), (30 * 86_400, 30 * 86_400)])
 def test_the_advised_deadline_is_longer_than_the_one_that_has_passed(deadline, advised):
     waiting = stuck(0, "torch.distributed.all_reduce", collectives=[called(1, done=False)])
     ranks = [waiting, stuck(1, lines=["line 2:  work()"]), stuck(2, lines=["line 2:  work()"])]
@@ -210,6 +210,13 @@ def test_a_message_on_its_way_over_a_slow_cable_is_no_mistake():
     for entry in ends:
         entry.seen.sends = True
     assert "the bytes are still on their way" in diagnosis.find(ends).cause
+
+
+def test_an_all_reduce_that_goes_on_below_a_reduce_scatter_keeps_its_name():
+    pending = [called(1, done=False), called(2, done=False)]
+    waiting = stuck(0, "torch.distributed.reduce_scatter", collectives=pending)
+    ranks = [waiting, RankOutcome(1, seen=told()), RankOutcome(2, seen=told())]
+    assert diagnosis.find(ranks).sentence.startswith("rank 0 waits in all_reduce for ranks 1, 2")
 
 
 @pytest.mark.parametrize("function", ["reduce_scatter", "reduce_scatter_tensor", "reduce_scatter_single"])

@@ -14,6 +14,8 @@ CLOSED = "RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by p
 LATE = "RuntimeError: [/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 3000ms for recv operation"
 AFTERWARDS = "RuntimeError: Application timeout caused pair closure"
 OWN = "ConnectionResetError: [Errno 104] Connection reset by peer"
+DOWNLOAD = "ConnectionError: ('Connection aborted.', ConnectionResetError(104, 'Connection reset by peer'))"
+FILE = "TimeoutError: Timed out waiting for the file data.bin"
 GROUP = {"0": [0, 1, 2]}
 
 
@@ -32,7 +34,8 @@ def report(*outcomes, what="cell"):
 
 
 @pytest.mark.parametrize(
-    ("error", "broken"), [(CLOSED, True), (LATE, True), (AFTERWARDS, True), (OWN, False), ("ValueError: x", False)]
+    ("error", "broken"),
+    [(CLOSED, True), (LATE, True), (AFTERWARDS, True), (OWN, False), (DOWNLOAD, False), (FILE, False)],
 )
 def test_a_group_that_has_lost_a_rank_is_left_by_all_and_the_report_says_so(error, broken):
     ranks = [raising(0, error), RankOutcome(1, seen=state()), RankOutcome(2, seen=state())]
@@ -47,6 +50,12 @@ def test_a_rank_in_no_group_has_none_to_leave():
 def test_groups_are_not_said_to_be_gone_where_a_lost_connection_was_the_readers_own():
     result = report(raising(0, "ValueError: x"), raising(1, OWN))
     assert (result.ranks[1].state, result.advice) == ("raised", "")
+
+
+@pytest.mark.parametrize("error", [DOWNLOAD, FILE])
+def test_an_error_of_the_readers_own_network_is_the_headline_without_a_backends_hint(error):
+    result = report(raising(0, error), RankOutcome(1, state="freed", seen=state(False)), RankOutcome(2, seen=state()))
+    assert result.headline == f"rank 0 raised {error}" and result.cause == ""
 
 
 def test_a_rank_that_has_left_the_group_is_named():

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ranklab.rank import trace
 from ranklab.rank.engine import forget_file
 from ranklab.rank.trace import cut_traceback, lines_of, position
 
@@ -72,6 +73,14 @@ def test_the_recorders_lines_are_those_of_a_traceback():
     files = [(LIBRARY, "recv"), (MODULE, "exchange"), (CELL, "<module>"), ("reader/start.py", "main")]
     frames = [{"filename": file, "name": name, "line": 3} for file, name in files]
     assert lines_of(frames, True) == ["line 3", "mylib.py line 3 in exchange"]
+
+
+def test_a_module_that_was_edited_and_reloaded_shows_its_new_line(tmp_path):
+    module = tmp_path / "mine.py"
+    module.write_text("def f():\n    return 1\n")
+    assert trace._line(str(module), "f", 2).endswith("return 1")
+    module.write_text("def f():\n    return 1000\n")
+    assert trace._line(str(module), "f", 2).endswith("return 1000")
 
 
 def test_a_recursion_is_folded():

@@ -125,3 +125,7 @@ def _lock(lock: int, room: Room) -> None:
             f"Another hub runs in the room {room.folder}: end that, or name another folder with --room and another "
             "port with --port"
         ) from None
+    except OSError as error:  # a network file system without locks
+        raise BookError(
+            f"The room {room.folder} cannot be locked ({error.strerror}): name a folder on a local disk with --room"
+        ) from None

@@ -22,7 +22,10 @@ def as_called(entry: RankOutcome) -> RankOutcome:
     """
     waiting, state = pending(entry), state_of(entry)
     name = next((call for call in state.stack if call.startswith(f"{API}reduce_scatter")), "").removeprefix(API)
-    if waiting is None or waiting.name != "all_reduce" or not name:
+    later = waiting and [
+        each for each in state.collectives if each.group == waiting.group and each.number > waiting.number
+    ]
+    if waiting is None or waiting.name != "all_reduce" or not name or later:
         return entry
     renamed = [replace(each, name=name) if each is waiting else each for each in state.collectives]
     return replace(entry, seen=replace(state, collectives=renamed))

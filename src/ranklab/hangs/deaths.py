@@ -20,6 +20,8 @@ from .evidence import inside
 ABORT = re.compile(r"what\(\):\s*(.+)")  # the message of a C++ exception that nobody caught
 ASSERTION = re.compile(r"Assertion `(.+?)` failed")  # in a kernel
 
+MODULES = ("os", "signal", "sys", "time", "ctypes", "torch", "dist")  # with these names, as everybody imports them
+
 
 def how(entry: RankOutcome, cell: str) -> str:
     """Say how a process ended, and in which statement.
@@ -58,8 +60,14 @@ def _place(cell: str, line: int) -> str:
     if not here or any(each.lineno != each.end_lineno for each in here):
         return begins
     called = [node.func for each in here for node in ast.walk(each) if isinstance(node, ast.Call)]
-    own = any(isinstance(function, ast.Name) and not hasattr(builtins, function.id) for function in called)
-    return f"in line {line}, or in what it calls" if own else f"in line {line}"
+    return f"in line {line}, or in what it calls" if any(map(_own, called)) else f"in line {line}"
+
+
+def _own(function: ast.expr) -> bool:
+    """Say whether a call may lead to the reader's own code: to a function, or to a method of an object."""
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return not isinstance(function, ast.Name) or not (hasattr(builtins, function.id) or function.id in MODULES)
 
 
 def why(entry: RankOutcome, outcomes: Sequence[RankOutcome], what: str = "cell") -> tuple[str, str]:

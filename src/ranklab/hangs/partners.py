@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ..layout import name_ranks
@@ -27,7 +28,8 @@ HINTS = (
         "see what the other ranks did last: each has to make the same calls, and equally many.",
     ),
 )
-OWN_SOCKET = "[Errno "  # Python writes it into the errors of the reader's own sockets and pipes; no backend does
+# What backends raise: a download of the reader's own may lose its connection, too, and says so in another type.
+BACKENDS_ERROR = re.compile(r"(?:torch\.distributed\.)?(?:RuntimeError|Dist\w+Error):")
 
 
 def lost(entry: RankOutcome, overdue: bool = False) -> bool:
@@ -37,7 +39,7 @@ def lost(entry: RankOutcome, overdue: bool = False) -> bool:
         entry: of the rank.
         overdue: count a rank that has waited in vain for the whole timeout, too.
     """
-    return entry.state == "raised" and lost_partner(entry.error, overdue) and OWN_SOCKET not in entry.error
+    return entry.state == "raised" and bool(BACKENDS_ERROR.match(entry.error)) and lost_partner(entry.error, overdue)
 
 
 def group_broken(outcomes: Sequence[RankOutcome]) -> bool:
@@ -64,7 +66,8 @@ def explain(outcomes: Sequence[RankOutcome], found: Finding | None, what: str = 
     if gone:
         return _of_gone(name_ranks([entry.rank for entry in waiting]), gone, what)
     if found is not None and any(map(_waits, outcomes)):
-        return inside(found.sentence), found.cause, found.fix
+        # It was the group's timeout that has passed, and not the cell's.
+        return inside(found.sentence), found.cause, HINTS[0].fix if "--timeout" in found.fix else found.fix
     return None
 
 

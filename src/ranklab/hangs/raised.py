@@ -59,7 +59,6 @@ HINTS = (
         NO_CUDA,
         'give a device of the GPU only where there is one: device_id=device if device.type == "cuda" else None.',
     ),
-    *partners.HINTS,
     *(hint for backend in BACKENDS for hint in backend.hints),
 )
 
@@ -71,7 +70,8 @@ def explain(raised: Sequence[RankOutcome]) -> tuple[str, str, str]:
     if first.error.startswith("SystemExit"):
         status = message.partition(": ")[2] or "0"
         return f"{same} called sys.exit({status}): a program would end here; a rank stays.", "", ""
-    hint = next((hint for hint in HINTS if hint.part in first.error), Hint("", "", ""))
+    hints = (*partners.HINTS, *HINTS) if partners.lost(first, overdue=True) else HINTS
+    hint = next((hint for hint in hints if hint.part in first.error), Hint("", "", ""))
     return f"{same} raised {message}", hint.cause, hint.fix
 
 

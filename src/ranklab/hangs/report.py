@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from ..layout import name_ranks
 from ..outcome import CellOutcome, RankOutcome
 from ..state import RankState
+from ..system.patience import LONGEST
 from . import deaths, diagnosis, mismatch, partners, raised, torchs_log
 from .evidence import doing, inside, shape, state_of
 
@@ -120,7 +121,7 @@ def all_lost(outcomes: list[RankOutcome], why: str) -> CellOutcome:
 
 def _with_more_time(fix: str, timeout: float) -> str:
     """Return the advice with a deadline that is longer than the one which has passed."""
-    return fix.replace("--timeout 300", f"--timeout {max(300, math.ceil(2 * timeout))}")
+    return fix.replace("--timeout 300", f"--timeout {min(max(300, math.ceil(2 * timeout)), int(LONGEST))}")
 
 
 def _advice(outcomes: list[RankOutcome], dead: list[int], size: int) -> str:

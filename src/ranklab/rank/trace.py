@@ -26,7 +26,7 @@ CELL_MARK = "ipykernel_"
 # Modules that are not the reader's: of libraries, of Python, of this package, and what torch.compile has written.
 INSTALLED = re.compile(
     rf"<frozen |.*[/\\](?:site|dist)-packages[/\\]|.*[/\\]torchinductor_"
-    rf"|{re.escape(sysconfig.get_path('stdlib'))}|{re.escape(str(Path(__file__).parents[1]))}"
+    rf"|{re.escape(sysconfig.get_path('stdlib') + os.sep)}|{re.escape(str(Path(__file__).parents[1]) + os.sep)}"
 )
 # How code that stands in no function is named: by Python, and of a cell by IPython 7.31 to 8.x ("<cell line: 3>").
 OUTSIDE = ("<module>", "<cell line: ")
@@ -161,9 +161,14 @@ def _own(files: Sequence[str]) -> list[int]:
         if CELL_MARK in file:
             cells.append(place)
             below = []
-        elif cells and file.endswith(".py") and not INSTALLED.match(file):
+        elif cells and file.endswith(".py") and not _installed(file):
             below.append(place)
     return cells + below
+
+
+def _installed(file: str) -> bool:
+    torch = getattr(sys.modules.get("torch"), "__file__", None)  # built from source, it stands in no site-packages
+    return bool(INSTALLED.match(file) or (torch and file.startswith(os.path.dirname(torch) + os.sep)))
 
 
 def _lines(places: Sequence[tuple[str, str, int]], recent: bool) -> list[str]:
@@ -193,7 +198,13 @@ def _line(file: str, function: str, number: int, earlier: bool = False) -> str:
         where += f" in {function}"
     if earlier:
         where += " (an earlier cell)"
-    return _with_source(where, linecache.getline(file, number))
+    return _with_source(where, _source(file, number))
+
+
+def _source(file: str, number: int) -> str:
+    if CELL_MARK not in file:
+        linecache.checkcache(file)  # the reader may have edited and reloaded it
+    return linecache.getline(file, number)
 
 
 def _with_source(where: str, source: str) -> str:
@@ -214,5 +225,5 @@ def _syntax_error(error: SyntaxError, number: int) -> list[str]:
     lines, _ = _read(list(traceback.walk_tb(error.__traceback__)))
     where = f"{os.path.basename(file)} line {number}" if lines else f"line {number}"
     # Python knows the text where it has parsed it; an `await` that stands in no function is found later.
-    lines.append(_with_source(where, error.text or linecache.getline(file, number)))
+    lines.append(_with_source(where, error.text or _source(file, number)))
     return [*lines, f"{type(error).__name__}: {error.msg}"]
