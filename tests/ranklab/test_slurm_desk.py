@@ -232,6 +232,7 @@ def test_the_batch_files_of_the_book_choose_their_port():
         assert os.linesep.join(text.splitlines()[:1]) == "#!/bin/bash"
 
 
-def test_one_host_is_told_at_once():
+def test_one_host_is_told_at_once(monkeypatch):
+    monkeypatch.setattr("ranklab.lab.slurm.lacking", list)
     with pytest.raises(WorldError, match="a node and a login node"):
         Slurm(["the only one"])

@@ -116,12 +116,12 @@ class Slurm:
     """
 
     def __init__(self, lab: Lab, programs: str | Path | None = None, cpus: int = 4, gpus: int = 0) -> None:
-        self._lab, (*self.nodes, self.login) = lab, lab
-        if not self.nodes:
-            raise WorldError("A Slurm needs a node and a login node: make two hosts or more, ranklab.hosts(2).")
         if missing := [program for program in lacking() if program.name in NEEDED]:
             names, packages = (sorted({getattr(each, kind) for each in missing}) for kind in ("name", "package"))
             raise WorldError(f"Slurm needs {', '.join(names)}: sudo apt install {' '.join(packages)}.")
+        if len(lab) < 2:
+            raise WorldError("A Slurm needs a node and a login node: make two hosts or more, ranklab.hosts(2).")
+        self._lab, (*self.nodes, self.login) = lab, lab
         self._user = (os.geteuid() or NOBODY) if lab.as_user else os.geteuid()
         home = lab[0].etc.parent / "slurm"
         home.mkdir()
