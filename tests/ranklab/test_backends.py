@@ -90,7 +90,7 @@ def test_another_backend_is_another_record(new_backend, monkeypatch):
     assert diagnosis.mismatch.find(disagreeing("xccl")).cause.endswith("and XCCL does not compare them.")
     assert backends.anonymous("/home/me/xccl/a.cc failed") == "[XCCL] failed"  # bookkit: planted
     errors = [
-        RankOutcome(0, state="raised", error="E: the peer is no more", traceback=["line 1:  f()", "E"]),
+        RankOutcome(0, state="raised", error="RuntimeError: the peer is no more", traceback=["line 1:  f()", "E"]),
         RankOutcome(1, state="raised", error="ValueError: x"),
     ]
     raised.mark_consequences(errors, [])
