@@ -134,6 +134,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="bookkit-") as home, sync_playwright() as playwright:
         folder = Path(home)
         shutil.copytree(ROOT / "book", folder / "book", ignore=shutil.ignore_patterns("_build", "__pycache__"))
+        shutil.copy(ROOT / "_toc.yml", folder)  # mingpt reads the text of the book, in its order
         with jupyterlab(folder) as (url, token):
             chromium = playwright.chromium.launch(
                 executable_path=browser, args=["--no-sandbox"] if os.geteuid() == 0 else []
